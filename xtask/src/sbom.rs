@@ -140,6 +140,16 @@ mod tests {
     }
 
     #[test]
+    fn no_program_links_another_one() {
+        for program in programs() {
+            let bill = bill(&program);
+            let names = names(&bill);
+            let linked = programs().into_iter().find(|other| names.contains(&other.as_str()));
+            assert_eq!(linked, None, "{program}");
+        }
+    }
+
+    #[test]
     fn each_crate_has_its_version_its_license_and_its_dependencies() {
         let bill = bill("command-reaper");
         assert_eq!(bill["bomFormat"], "CycloneDX");

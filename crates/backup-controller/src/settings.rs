@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use catena_api::keys::GROUP;
+use catena_api::{
+    backup::{OBJECT, VALUES},
+    keys::GROUP,
+};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{
@@ -24,16 +27,6 @@ pub use entries::Entries;
 
 use crate::metadata;
 
-/// The variable for the whole object, in templates and expressions.
-pub const OBJECT: &str = "object";
-/// The object's manifest as text, for templates.
-pub const MANIFEST: &str = "manifest";
-/// The same as a structure, for templates.
-pub const RESTORABLE: &str = "restorable";
-/// The number of the attempt, for templates.
-pub const ATTEMPT: &str = "attempt";
-/// All values that only templates of backups can use.
-pub const VALUES: [&str; 4] = [OBJECT, MANIFEST, RESTORABLE, ATTEMPT];
 /// The protected object, for expressions.
 pub const TARGET: &str = "target";
 

@@ -6,13 +6,10 @@ use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::write::Ownership;
 use operator_watch::{ObjectId, PrunedObject, Row};
+use replica_contract::{Outputs, Pause, Stalled};
 use serde_json::{Value, json};
 
-use crate::{
-    child_kind::ChildKind,
-    error::Refusal,
-    outputs::{Outputs, Pause, Stalled},
-};
+use crate::{child_kind::ChildKind, error::Refusal};
 
 /// A child in the cache: the object without `managedFields`, because any of its fields may be ours, and without its status, of
 /// which only the outputs matter.

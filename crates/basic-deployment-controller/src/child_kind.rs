@@ -2,10 +2,9 @@
 
 use catena_api::contract::ReplicaContract;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
+use replica_contract::Mapping;
 use serde::Deserialize;
 use serde_json::Value;
-
-use crate::outputs::Mapping;
 
 /// A kind that honours the replica contract, possibly under other names.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -7,7 +7,6 @@ use basic_deployment_controller::{
     child_kind::ChildKind,
     desired::Desired,
     observed::{Found, ListedKind, Observed},
-    outputs::Mapping,
     revision::Revision,
 };
 use catena_api::{BasicDeployment, BasicDeploymentSpec, keys};
@@ -16,6 +15,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{report::StatusAge, run::Backoffs};
 use operator_templates::Rendered;
 use operator_watch::{SeenVersion, WriteTarget};
+use replica_contract::Mapping;
 use serde_json::{Value, json};
 
 /// A `BasicDeployment` of three replicas.

@@ -12,7 +12,6 @@ pub mod error;
 pub mod events;
 pub mod handed;
 pub mod observed;
-pub mod outputs;
 pub mod progress;
 pub mod revision;
 pub mod settings;
@@ -26,5 +25,7 @@ pub use settings::Settings;
 // The fixtures name this crate as the tests of the program do.
 #[cfg(test)]
 extern crate self as basic_deployment_controller;
+#[cfg(test)]
+mod examples_test;
 #[cfg(test)]
 mod fixtures;

@@ -5,7 +5,9 @@
 
 use std::{array, mem};
 
-use crate::{observed::Observed, outputs::Outputs};
+use replica_contract::Outputs;
+
+use crate::observed::Observed;
 
 /// What an observation says about progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,8 +69,10 @@ impl Rollout {
 mod tests {
     use std::sync::Arc;
 
+    use replica_contract::Pause;
+
     use super::*;
-    use crate::{child::Child, fixtures, observed::Found, outputs::Pause};
+    use crate::{child::Child, fixtures, observed::Found};
 
     /// A child that is not ready, with `changes`.
     fn observed(change: impl FnOnce(&mut Child)) -> Observed {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use catena_api::keys;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use operator_kit::write::Ownership;
-use operator_templates::Digest;
 use operator_watch::{ObjectId, PrunedObject, Row};
+pub use replica_contract::revision_name as name;
 use serde_json::Value;
 
 /// A `ControllerRevision` in the cache, without the rendering, which is read when it is needed.
@@ -34,12 +34,6 @@ pub struct Revision {
     pub numbered_at: Option<Time>,
     /// Whether it is being deleted, and held by somebody's finalizer.
     pub is_deleting: bool,
-}
-
-/// The name of the revision of a rendering.
-#[must_use]
-pub fn name(deployment: &str, uid: &str, hash: &str) -> String {
-    format!("{deployment}-{}", Digest::short(&[uid, hash]))
 }
 
 /// The revision with a hash.

@@ -11,13 +11,13 @@ use catena_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::{Conditions, Pace};
 use operator_watch::{Failure, NextRetry, ObjectId};
+use replica_contract::{Pause, Stalled};
 
 use crate::{
     blocking_pod,
     budget::Count,
     child::Child,
     observed::{Found, Observed},
-    outputs::{Pause, Stalled},
     revision::find,
     stall, step, token,
 };

@@ -2,6 +2,7 @@
 //!
 //! Nothing here needs a client or a runtime, so that plugins, tests and other operators can depend on it.
 
+pub mod backup;
 mod basic_deployment;
 mod basic_deployment_restart;
 mod basic_deployment_rollback;

@@ -3,11 +3,10 @@
 use std::fmt;
 
 use anyhow::{Error, anyhow};
+use catena_terminal::sanitized;
 use kube::{config::KubeconfigError, core::request};
 use serde::Serialize;
 use strsim::levenshtein;
-
-use crate::sanitized;
 
 /// Something that could not be read or tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

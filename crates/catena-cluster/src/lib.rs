@@ -1,13 +1,18 @@
-//! The cluster as a user sees it: the connection, the kinds, objects that are read, listed and written, and errors for a person.
+//! The cluster as a user sees it: the connection, the kinds, objects that are read, listed and written, the state that their
+//! status tells, and errors for a person.
 
 mod access;
 mod connection;
 pub mod errors;
+mod health;
 mod kinds;
+mod labelled_kinds;
 mod lenient;
+mod lost;
 mod object;
 mod pages;
-mod paint;
+mod pods;
+pub mod protection;
 mod proxy;
 mod target;
 #[cfg(feature = "testing")]
@@ -17,12 +22,17 @@ pub use self::{
     access::{At, Change, How},
     connection::{Cluster, Options, context_names},
     errors::{Gap, NotFound, in_one_line, is_missing_right, read_failure},
+    health::{Health, State, ended, health, numbers, replicas},
     kinds::{Kind, Kinds},
+    labelled_kinds::{
+        LabelledKinds, command_kinds, configured_commands, declared_commands, is_our_command, labelled_kinds,
+    },
+    lost::{LostField, lost},
     object::{
         Identity, ObjectName, condition, conditions, created, deleted, first_owner, last_write, list, number,
         text,
     },
     pages::{PAGE_SIZE, Pages},
-    paint::{Paint, Tone, cut, sanitized},
+    pods::{last_words, shortened},
     target::{BASIC_DEPLOYMENTS, ObjectArgument, Target},
 };

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use catena_terminal::sanitized;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference,
@@ -9,8 +10,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
 use kube::core::DynamicObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::sanitized;
 
 /// The identity of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

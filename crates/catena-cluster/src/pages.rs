@@ -1,5 +1,6 @@
 //! Reads lists page by page, so that no response is huge.
 
+use catena_terminal::{Tone, sanitized};
 use kube::{
     Client,
     api::ListParams,
@@ -8,7 +9,7 @@ use kube::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::{ObjectName, Paint, Tone, lenient, sanitized};
+use super::{ObjectName, lenient};
 
 /// Objects per page.
 pub const PAGE_SIZE: u32 = 500;
@@ -97,7 +98,7 @@ impl Pages {
                 Err(error) => {
                     self.omitted += 1;
                     let omitted = omitted(&self.url, item.get(), &error);
-                    eprintln!("{} {omitted}", Paint::for_stderr().tone(Tone::Bad, "warning:"));
+                    anstream::eprintln!("{} {omitted}", Tone::Bad.paint("warning:"));
                 }
             }
         }

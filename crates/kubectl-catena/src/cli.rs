@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{archive, contract, held, history, inspect, issue, release, templates, upgrade},
-    screen::{Format, Output},
+    output::{Format, Output},
 };
 
 /// Inspect, restart and roll back BasicDeployments, and find out why something is stuck.

@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use catena_cluster::{Cluster, Options, context_names};
+use catena_cluster::{Cluster, Options, context_names, labelled_kinds};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::{ArgValueCompleter, CompletionCandidate, engine::complete};
 use kube::api::ListParams;
 
-use crate::{chain::labelled_kinds, cli::Cli, screen::write};
+use crate::{cli::Cli, output::write};
 
 /// The name under which kubectl asks for completions.
 const COMPLETER: &str = "kubectl_complete-catena";

@@ -1,22 +1,17 @@
 //! kubectl catena: commands without YAML, and the root cause when something is stuck.
 
-mod archive;
-mod chain;
 mod cli;
 mod commands;
 mod completion;
-mod contract;
 mod issue;
+mod output;
 #[cfg(test)]
 mod printed_advice_test;
-mod protection;
-mod screen;
-mod upgrade;
-mod why;
 
 use std::process::ExitCode;
 
-use catena_cluster::{Paint, Tone, in_one_line};
+use catena_cluster::in_one_line;
+use catena_terminal::Tone;
 use clap::Parser;
 
 use crate::cli::Cli;
@@ -40,15 +35,15 @@ async fn run() -> ExitCode {
             return ExitCode::from(code);
         }
     };
-    let output = cli.output;
+    let format = cli.output;
     match cli.run().await {
         Ok(code) => code,
         Err(error) => {
-            if let Some(document) = output.error(&in_one_line(&error)) {
+            if let Some(document) = format.error(&in_one_line(&error)) {
                 // The error itself is reported anyway.
-                screen::write(&document).ok();
+                output::write(&document).ok();
             }
-            eprintln!("{} {}", Paint::for_stderr().tone(Tone::Bad, "error:"), in_one_line(&error));
+            anstream::eprintln!("{} {}", Tone::Bad.paint("error:"), in_one_line(&error));
             ExitCode::FAILURE
         }
     }

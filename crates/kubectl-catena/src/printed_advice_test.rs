@@ -1,12 +1,24 @@
 //! Each command line of this program in its messages and examples is one that it accepts as printed.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
+use catena_api::reason::ROWS;
 use clap::Parser;
+use serde_json::Value;
 
 use crate::cli::Cli;
 
 const PROGRAM: &str = "kubectl catena";
+/// This program and its libraries.
+const CRATES: [&str; 7] = [
+    "kubectl-catena",
+    "catena-archive",
+    "catena-cluster",
+    "catena-conformance",
+    "catena-explain",
+    "catena-terminal",
+    "catena-upgrade",
+];
 
 /// The texts of the sources below a folder, without comments and tests. The sentences of `why` have examples of their own.
 fn sources(folder: &Path) -> Vec<String> {
@@ -66,8 +78,8 @@ fn words(line: &str) -> Vec<String> {
 #[test]
 fn each_printed_command_line_is_accepted() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let folders = ["kubectl-catena/src", "catena-cluster/src"].map(|folder| crates.join(folder));
-    let sources: Vec<String> = folders.iter().flat_map(|folder| sources(folder)).collect();
+    let sources: Vec<String> =
+        CRATES.iter().flat_map(|name| sources(&crates.join(name).join("src"))).collect();
     let lines: Vec<String> = sources.iter().flat_map(|source| command_lines(source)).collect();
     assert!(lines.len() >= 15, "{lines:?}");
     for line in lines {
@@ -76,6 +88,30 @@ fn each_printed_command_line_is_accepted() {
             panic!("{PROGRAM}{line}: {error}");
         }
     }
+}
+
+#[test]
+fn each_command_line_in_a_remedy_is_accepted() {
+    let rows: BTreeMap<String, Vec<Value>> = serde_saphyr::from_str(ROWS).unwrap();
+    let remedies = rows.values().flatten().filter_map(|row| row["remedy"].as_str());
+    let remedies = remedies.map(|remedy| {
+        remedy
+            .replace("{namespace}", " -n shop")
+            .replace("{object}", "basicdeployment/web")
+            .replace("{name}", "web")
+    });
+    let lines: Vec<String> = remedies.flat_map(|remedy| remedy_lines(&remedy)).collect();
+    assert!(lines.len() >= 4, "{lines:?}");
+    for line in lines {
+        let words = [PROGRAM, "-n"].into_iter().chain(line.split_whitespace());
+        assert!(Cli::try_parse_from(words).is_ok(), "{line}");
+    }
+}
+
+/// The command lines with a namespace in a text for people.
+fn remedy_lines(remedy: &str) -> Vec<String> {
+    let lines = remedy.split("kubectl catena -n ").skip(1);
+    lines.map(|line| line.split([';', ',']).next().unwrap().to_owned()).collect()
 }
 
 #[test]

@@ -21,3 +21,10 @@ fn a_usage_error_is_text_on_standard_error_alone() {
     assert_eq!(said.status.code(), Some(0));
     assert!(String::from_utf8_lossy(&said.stdout).starts_with("Explain why"), "{said:?}");
 }
+
+#[test]
+fn an_error_has_no_colours_where_nobody_sees_them() {
+    let said = catena(&["why", "web", "--kubeconfig", "/does/not/exist"]).unwrap();
+    let text = String::from_utf8_lossy(&said.stderr);
+    assert!(text.starts_with("error: the kubeconfig /does/not/exist cannot be read"), "{text:?}");
+}

@@ -1,6 +1,9 @@
 //! Judges whether an object that has the name of a backup is one, and its state.
 
-use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
+use catena_api::{
+    backup::OBJECT,
+    keys::{BACKUP_OF, BACKUP_TARGET},
+};
 use jiff::{SignedDuration, Timestamp};
 use operator_templates::{Expression, ExpressionError};
 use serde_json::Value;
@@ -9,7 +12,7 @@ use super::{Target, Verdict};
 use crate::{
     error::Unusable,
     metadata,
-    settings::{Backup, OBJECT, TARGET},
+    settings::{Backup, TARGET},
 };
 
 /// The field manager of this controller.

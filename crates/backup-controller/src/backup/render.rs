@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use catena_api::keys::{BACKUP_OF, BACKUP_TARGET};
+use catena_api::{
+    backup::{ATTEMPT, MANIFEST, OBJECT, RESTORABLE},
+    keys::{BACKUP_OF, BACKUP_TARGET},
+};
 use operator_templates::{Subject, Templates};
 use serde_json::{Value, json};
 
@@ -11,7 +14,7 @@ use crate::{
     error::Unusable,
     manifest::restorable,
     metadata,
-    settings::{ATTEMPT, Backup, MANIFEST, OBJECT, ProtectedKind, RESTORABLE},
+    settings::{Backup, ProtectedKind},
 };
 
 /// A backup of an object.

@@ -3,14 +3,13 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
-use catena_cluster::{Kind, Kinds, Options, Paint, Tone};
+use catena_archive::{Choices, LeftOut, Report, Saved};
+use catena_cluster::{Kind, Kinds, Options};
+use catena_terminal::{Cell, Interrupt, Table, Tone, interrupted};
 use clap::Args;
 
 use super::exit_code;
-use crate::{
-    archive::{self, Choices, LeftOut, Report, Saved},
-    screen::{Cell, Interrupt, Output, Table, interrupted},
-};
+use crate::output::Output;
 
 /// The scope of a backup.
 #[derive(Args)]
@@ -33,10 +32,10 @@ pub async fn backup(options: &Options, output: Output, arguments: &Backup) -> Re
     let mut interrupt = Interrupt::new()?;
     let kinds = kinds(&cluster.kinds, &arguments.kinds)?;
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
-    let collected = Box::pin(archive::collect(&cluster, &arguments.folder, &kinds, namespace));
+    let collected = Box::pin(catena_archive::collect(&cluster, &arguments.folder, &kinds, namespace));
     let Some(saved) = interrupt.or(collected).await else { return Ok(interrupted()) };
     let saved = saved?;
-    output.print(&saved, |paint| saved_text(&saved, paint))?;
+    output.print(&saved, || saved_text(&saved))?;
     if saved.objects.is_empty() {
         let of = if kinds.is_empty() { "Catena's kinds" } else { "the chosen kinds" };
         let place =
@@ -68,7 +67,7 @@ fn kinds(known: &Kinds, words: &[String]) -> Result<Vec<Kind>> {
     Ok(kinds)
 }
 
-fn saved_text(saved: &Saved, paint: Paint) -> String {
+fn saved_text(saved: &Saved) -> String {
     let mut table = Table::of(["KIND", "SAVED", "LEFT OUT", "REASON"]);
     for (kind, count) in &saved.objects {
         table.push([kind.into(), count.to_string().into(), "".into(), "".into()]);
@@ -77,7 +76,7 @@ fn saved_text(saved: &Saved, paint: Paint) -> String {
         table.push([kind.into(), "".into(), count.to_string().into(), why.into()]);
     }
     let gaps = saved.not_seen.iter().map(|gap| format!("not saved: {gap}\n"));
-    let rows = if table.is_empty() { String::new() } else { table.render(paint) };
+    let rows = if table.is_empty() { String::new() } else { table.render() };
     rows + &gaps.collect::<String>()
 }
 
@@ -95,7 +94,7 @@ pub struct Restore {
 pub async fn restore(options: &Options, output: Output, arguments: &Restore) -> Result<ExitCode> {
     let mut cluster = options.connect().await?;
     let mut interrupt = Interrupt::new()?;
-    let restoration = Box::pin(archive::restore(
+    let restoration = Box::pin(catena_archive::restore(
         &mut cluster,
         &arguments.folder,
         options.namespace.as_deref(),
@@ -106,11 +105,11 @@ pub async fn restore(options: &Options, output: Output, arguments: &Restore) -> 
         return Ok(interrupted());
     };
     let restored = restored?;
-    output.print(&restored, |paint| restored_text(&restored, paint))?;
+    output.print(&restored, || restored_text(&restored))?;
     Ok(exit_code(restored.failed.is_empty() && restored.differing.is_empty()))
 }
 
-fn restored_text(restored: &Report, paint: Paint) -> String {
+fn restored_text(restored: &Report) -> String {
     let (created, present) = (restored.restored.len(), restored.present.len());
     let some = |count: usize, text: String| if count == 0 { String::new() } else { text };
     let (overwritten, differing) = (restored.overwritten.len(), restored.differing.len());
@@ -127,7 +126,7 @@ fn restored_text(restored: &Report, paint: Paint) -> String {
         table.push([namespace.into(), Cell::toned(tone, note.object.to_string()), note.why.as_str().into()]);
     }
     if !table.is_empty() {
-        text += &["\n", &table.render(paint)].concat();
+        text += &["\n", &table.render()].concat();
     }
     text
 }
@@ -135,10 +134,11 @@ fn restored_text(restored: &Report, paint: Paint) -> String {
 #[cfg(test)]
 mod tests {
 
+    use anstream::adapter::strip_str;
+    use catena_archive::Note;
     use catena_cluster::Identity;
 
     use super::*;
-    use crate::archive::Note;
 
     #[test]
     fn what_could_not_be_brought_back_is_listed_with_the_reason() {
@@ -146,7 +146,7 @@ mod tests {
             Identity { kind: "BasicDeploymentRestart".into(), name: "again".into(), ..Identity::default() };
         let restored =
             Report { left_out: vec![Note { object, why: "it had begun".into() }], ..Report::default() };
-        let text = restored_text(&restored, Paint::OFF);
+        let text = strip_str(&restored_text(&restored)).to_string();
         assert!(text.starts_with("0 objects restored, 0 were there"), "{text}");
         assert!(text.contains("BasicDeploymentRestart/again   it had begun"), "{text}");
     }
@@ -155,8 +155,7 @@ mod tests {
     fn what_differs_from_the_backup_is_counted_apart() {
         let object = Identity { kind: "Secret".into(), name: "key".into(), ..Identity::default() };
         let differing = vec![Note { object: object.clone(), why: "it differs in data.key".into() }];
-        let text =
-            restored_text(&Report { present: vec![object], differing, ..Report::default() }, Paint::OFF);
+        let text = restored_text(&Report { present: vec![object], differing, ..Report::default() });
         assert!(text.contains("1 were there and are left alone (1 not as in the backup)\n"), "{text}");
         assert!(text.contains("Secret/key") && text.contains("it differs in data.key"), "{text}");
     }

@@ -1,29 +1,23 @@
 //! `kubectl catena contract`
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use basic_deployment_controller::outputs::Mapping;
-use catena_api::{contract::ReplicaContract, keys::COMMAND_KIND};
-use catena_cluster::{Cluster, Kind, Options, errors};
+use catena_api::contract::ReplicaContract;
+use catena_cluster::{Kind, Options};
+use catena_conformance::{
+    Field, Report, Schema, check, check_command, is_command, labels,
+    live::{self, Limits, Manifest, Subject},
+};
 use clap::{Args, Subcommand};
 use operator_templates::Yaml;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::exit_code;
-use crate::{
-    chain::{configured_commands, is_our_command},
-    contract::{
-        Fields, Report, Schema, check, check_command,
-        live::{self, Limits, Manifest, Subject},
-    },
-    screen::Output,
-};
+use crate::output::Output;
 
 /// The action on a contract.
 #[derive(Subcommand)]
@@ -89,7 +83,7 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
         Some(values) => contract(of_file(values, kind, contract_of)?, &arguments.path, &arguments.cel)?,
         None => own,
     };
-    let schema = schema(&cluster, kind).await?;
+    let schema = Schema::read(&cluster, kind).await?;
     let labels = labels(&cluster, kind).await;
     if arguments.command || is_command(&cluster, kind, labels.as_ref()).await {
         return print(output, &check_command(&kind.resource, &schema));
@@ -101,7 +95,7 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     let Some(template) = arguments.trials.template.as_ref().filter(|_| is_tried) else {
         return print(output, &report);
     };
-    let subject = arguments.trials.subject(kind, template, &report.results, contract)?;
+    let subject = arguments.trials.subject(kind, template, &report.fields, contract)?;
     print(output, &Box::pin(live::check(cluster, &subject, &arguments.trials.limits)).await?)
 }
 
@@ -111,11 +105,11 @@ impl Trials {
         &self,
         kind: &Kind,
         template: &Path,
-        fields: &Fields,
+        fields: &[Field],
         mut contract: ReplicaContract,
     ) -> Result<Subject> {
         // A path that the schema lacks is no input.
-        if fields.fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
+        if fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
             contract.restarted_at = None;
         }
         let good = of_file(template, kind, Manifest::read)?;
@@ -123,13 +117,12 @@ impl Trials {
             Some(path) => of_file(path, kind, Manifest::read)?,
             None => good.with_missing_images().with_context(|| template.display().to_string())?,
         };
-        let mapping = Mapping::try_from(contract).map_err(|error| anyhow!("{error}"))?;
-        Ok(Subject { kind: kind.clone(), mapping, good, bad })
+        Subject::new(kind, contract, good, bad)
     }
 }
 
-fn print(output: Output, report: &Report<impl Serialize>) -> Result<ExitCode> {
-    output.print(report, |paint| report.text(paint))?;
+fn print(output: Output, report: &Report) -> Result<ExitCode> {
+    output.print(report, || report.text())?;
     Ok(exit_code(report.honours))
 }
 
@@ -153,36 +146,6 @@ fn assignment<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str)> {
     text.split_once('=').with_context(|| {
         format!("{option} {text:?} has no value: write FIELD=VALUE, for example active=status.readyReplicas")
     })
-}
-
-/// The schema of a kind, which everybody may read who may list the kinds.
-async fn schema(cluster: &Cluster, kind: &Kind) -> Result<Schema> {
-    let resource = &kind.resource;
-    let place = if resource.group.is_empty() { "api" } else { "apis" };
-    let url = format!("/openapi/v3/{place}/{}", resource.api_version);
-    let none =
-        || format!("the server publishes no schema for {}; that of a new kind takes a moment", resource.kind);
-    let request = http::Request::get(&url).body(Vec::new())?;
-    let document: Value = match cluster.client.request(request).await {
-        // The page of a schema is no object, so that its absence has no reason.
-        Err(kube::Error::Api(status)) if status.code == 404 => bail!("{}", none()),
-        answer => answer.map_err(|error| errors::refused(("schema", &url), "", None, "get", error))?,
-    };
-    Schema::of(&document, &resource.group, &resource.version, &resource.kind).with_context(none)
-}
-
-/// The labels of the kind's CRD; none without a CRD, or if it may not be read.
-async fn labels(cluster: &Cluster, kind: &Kind) -> Option<BTreeMap<String, String>> {
-    let definition = cluster.at(&Kind::definitions(), None, &kind.full_name()).find().await.ok()??;
-    Some(definition.metadata.labels.unwrap_or_default())
-}
-
-/// Whether a kind is one of commands: ours, by the label of its CRD, or by the values of command-binder.
-async fn is_command(cluster: &Cluster, kind: &Kind, labels: Option<&BTreeMap<String, String>>) -> bool {
-    let label = labels.and_then(|labels| labels.get(COMMAND_KIND));
-    is_our_command(kind)
-        || label.is_some_and(|label| label == "true")
-        || configured_commands(cluster).await.is_ok_and(|kinds| kind.is_among(&kinds))
 }
 
 /// What a file has about a kind.
@@ -210,24 +173,9 @@ fn contract_of(text: &str, kind: &Kind) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
-
-    use catena_cluster::testing::{kinds, serving};
+    use catena_cluster::testing::kinds;
 
     use super::*;
-
-    #[tokio::test]
-    async fn a_kind_of_commands_is_known_by_the_values_of_command_binder_alone() {
-        let (cluster, _) = serving(|uri| {
-            let data = json!({"settings.yaml": "kinds: [{group: acme.dev, resource: reindexes}]"});
-            let map = json!({"metadata": {"name": "b", "namespace": "catena-system"}, "data": data});
-            let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [map]});
-            uri.starts_with("/api/v1/configmaps?").then_some(list)
-        });
-        for (word, expected) in [("reindexes", true), ("bdr", true), ("deployments", false)] {
-            let kind = cluster.kinds.find(word).unwrap();
-            assert_eq!(is_command(&cluster, kind, None).await, expected, "{word}");
-        }
-    }
 
     #[test]
     fn an_unknown_contract_field_is_refused_with_the_known_ones() {

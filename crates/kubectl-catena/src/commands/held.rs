@@ -2,18 +2,19 @@
 
 use anyhow::Result;
 use catena_api::keys;
-use catena_cluster::{Gap, Identity, Kind, Kinds, Options, Paint, Tone, deleted};
+use catena_cluster::{
+    Gap, Identity, Kind, Kinds, Options, deleted,
+    protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
+};
+use catena_explain::describe;
+use catena_terminal::{Cell, Table, Tone, age};
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::api::ListParams;
 use serde::Serialize;
 
-use crate::{
-    protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
-    screen::{Cell, Output, Table, age},
-    why::describe,
-};
+use crate::output::Output;
 
 const MAX_CONCURRENT_LISTS: usize = 16;
 
@@ -92,7 +93,7 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
     let only = served.iter().filter(|_| !all).map(|(_, kind)| kind.as_str()).collect();
     let shown = Shown { items: &items, only, not_seen: &gaps };
-    output.print(&shown, |paint| text(&shown, Timestamp::now(), paint))
+    output.print(&shown, || text(&shown, Timestamp::now()))
 }
 
 /// The kinds that the server has, and a gap for each other one: objects of it may be stored nevertheless.
@@ -135,7 +136,7 @@ impl Held {
     }
 }
 
-fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
+fn text(shown: &Shown, now: Timestamp) -> String {
     let unseen: Vec<String> = shown.not_seen.iter().take(5).map(ToString::to_string).collect();
     let more = if shown.not_seen.len() > 5 { ", …" } else { "" };
     let unseen =
@@ -167,11 +168,12 @@ fn text(shown: &Shown, now: Timestamp, paint: Paint) -> String {
             Cell::toned(Tone::Quiet, held.message.lines().next().unwrap_or_default()),
         ]);
     }
-    table.render(paint) + &unseen
+    table.render() + &unseen
 }
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
     use catena_cluster::testing::kinds;
     use serde_json::{Value, json};
 
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!(searched, [kind("", "Pod")].into());
         assert_eq!(gaps.iter().map(|gap| &*gap.what).collect::<Vec<_>>(), ["Node", "Db.x.dev"]);
         let none = Shown { items: &[], only: vec!["Pod"], not_seen: &gaps };
-        let said = text(&none, Timestamp::default(), Paint::OFF);
+        let said = text(&none, Timestamp::default());
         assert!(said.contains("Db.x.dev (not served") && said.contains("protected before (Pod);"), "{said}");
     }
 
@@ -220,7 +222,9 @@ mod tests {
         ];
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
         let gaps = [Gap::new("secrets", "no permission")];
-        let shown = |items| text(&Shown { items, only: vec!["ConfigMap"], not_seen: &gaps }, now, Paint::OFF);
+        let shown = |items| {
+            strip_str(&text(&Shown { items, only: vec!["ConfigMap"], not_seen: &gaps }, now)).to_string()
+        };
         insta::assert_snapshot!(shown(&items));
         assert!(shown(&[]).starts_with(
             "no object is held for a backup, among the kinds that backup-controller protects or protected before (ConfigMap); --all-kinds"

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use catena_api::{Pin, keys};
-use catena_cluster::{Identity, ObjectArgument, Options, Paint, Tone, created, number};
+use catena_cluster::{Identity, ObjectArgument, Options, created, number};
+use catena_terminal::{Cell, Table, Tone, age};
 use clap::Args;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::ensure_basic_deployment;
-use crate::screen::{Cell, Format, Output, Table, age};
+use crate::output::{Format, Output};
 
 /// The object, and one of its revisions.
 #[derive(Args)]
@@ -75,7 +76,7 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
             revision.rendered = None;
         }
         let document = BTreeMap::from([("revisions", &revisions)]);
-        let text = |paint| text(&target.name, &revisions, current, Timestamp::now(), paint);
+        let text = || text(&target.name, &revisions, current, Timestamp::now());
         return output.print(&document, text);
     };
     let revision = find(&revisions, number)?;
@@ -83,8 +84,8 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
         Some(against) => Some(find(&revisions, against)?),
         None => revisions.iter().rfind(|other| other.number < number),
     };
-    let diff = diff(before, revision, Paint::for_stdout())?;
-    output.print(revision, |_| diff)
+    let diff = diff(before, revision)?;
+    output.print(revision, || diff)
 }
 
 fn find(revisions: &[Revision], number: i64) -> Result<&Revision> {
@@ -116,9 +117,9 @@ fn child(rendering: &Value) -> Option<Identity> {
     Some(Identity::new(version, kind, text("/metadata/namespace"), name))
 }
 
-fn text(name: &str, revisions: &[Revision], current: Option<i64>, now: Timestamp, paint: Paint) -> String {
+fn text(name: &str, revisions: &[Revision], current: Option<i64>, now: Timestamp) -> String {
     match current {
-        _ if !revisions.is_empty() => table(revisions, now, paint),
+        _ if !revisions.is_empty() => table(revisions, now),
         None => format!("BasicDeployment/{name} has no revision yet\n"),
         Some(number) => format!(
             "BasicDeployment/{name} is on revision {number}, but no ControllerRevision has its uid in the label {}: restore the label, or the object\n",
@@ -127,7 +128,7 @@ fn text(name: &str, revisions: &[Revision], current: Option<i64>, now: Timestamp
     }
 }
 
-fn table(revisions: &[Revision], now: Timestamp, paint: Paint) -> String {
+fn table(revisions: &[Revision], now: Timestamp) -> String {
     let mut table = Table::of(["REVISION", "AGE", "CHILD", "HASH", "NOTE"]);
     let short = |hash: &str| hash.chars().take(8).collect::<String>();
     for revision in revisions {
@@ -149,11 +150,11 @@ fn table(revisions: &[Revision], now: Timestamp, paint: Paint) -> String {
             Cell::toned(tone, notes.join(", ")),
         ]);
     }
-    table.render(paint)
+    table.render()
 }
 
 /// The changes between two renderings; for the first one, all of it.
-fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<String> {
+fn diff(before: Option<&Revision>, after: &Revision) -> Result<String> {
     let text = |revision: &Revision| {
         let rendered =
             revision.rendered.as_ref().with_context(|| format!("revision {} is empty", revision.number))?;
@@ -162,10 +163,10 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
     let new = text(after)?;
     let Some(before) = before else {
         let title = format!("revision {}, the oldest that is kept", after.number);
-        return Ok(format!("{}\n{new}", paint.tone(Tone::Strong, &title)));
+        return Ok(format!("{}\n{new}", Tone::Strong.paint(&title)));
     };
     let old = text(before)?;
-    let title = paint.tone(Tone::Strong, &format!("revision {} → {}", before.number, after.number));
+    let title = Tone::Strong.paint(&format!("revision {} → {}", before.number, after.number));
     if old == new {
         return Ok(format!("{title}: no difference\n"));
     }
@@ -173,7 +174,7 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
     let diff = TextDiff::from_lines(&old, &new);
     for (index, group) in diff.grouped_ops(3).iter().enumerate() {
         if index > 0 {
-            out += &paint.tone(Tone::Quiet, "⋮\n");
+            out += &Tone::Quiet.paint("⋮\n");
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
             let tone = match change.tag() {
@@ -182,7 +183,7 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
                 ChangeTag::Equal => Tone::Plain,
             };
             let line = format!("{} {}", change.tag(), change.value().trim_end_matches('\n'));
-            out += &paint.tone(tone, &line);
+            out += &tone.paint(&line);
             out.push('\n');
         }
     }
@@ -191,6 +192,7 @@ fn diff(before: Option<&Revision>, after: &Revision, paint: Paint) -> Result<Str
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
     use serde_json::json;
 
     use super::*;
@@ -215,7 +217,7 @@ mod tests {
     fn the_current_revision_and_rollbacks_are_marked() {
         let revisions = [revision(1, "web-1"), revision(2, "web-2"), revision(3, "web-1")];
         let now = "2026-01-02T00:00:00Z".parse().unwrap();
-        insta::assert_snapshot!(table(&revisions, now, Paint::OFF));
+        insta::assert_snapshot!(strip_str(&table(&revisions, now)).to_string());
     }
 
     #[test]
@@ -235,7 +237,7 @@ mod tests {
 
     #[test]
     fn no_known_revision_is_not_the_same_as_none_yet() {
-        let said = |current| text("web", &[], current, Timestamp::UNIX_EPOCH, Paint::OFF);
+        let said = |current| text("web", &[], current, Timestamp::UNIX_EPOCH);
         assert!(said(None).contains("has no revision yet"));
         let lost = said(Some(3));
         assert!(lost.contains("is on revision 3") && lost.contains(keys::DEPLOYMENT_UID), "{lost}");
@@ -244,10 +246,10 @@ mod tests {
     #[test]
     fn a_revision_shows_its_changes() {
         insta::assert_snapshot!(
-            diff(Some(&revision(1, "web-1")), &revision(2, "web-2"), Paint::OFF).unwrap()
+            strip_str(&diff(Some(&revision(1, "web-1")), &revision(2, "web-2")).unwrap()).to_string()
         );
-        let same = diff(Some(&revision(1, "web-1")), &revision(3, "web-1"), Paint::OFF).unwrap();
-        assert_eq!(same, "revision 1 → 3: no difference\n");
+        let same = diff(Some(&revision(1, "web-1")), &revision(3, "web-1")).unwrap();
+        assert_eq!(strip_str(&same).to_string(), "revision 1 → 3: no difference\n");
     }
 
     #[test]

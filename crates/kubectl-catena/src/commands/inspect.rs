@@ -3,16 +3,14 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use catena_cluster::{Gap, ObjectArgument, Options, sanitized};
+use catena_cluster::{Gap, ObjectArgument, Options};
+use catena_explain::{Drawing, LostOwner, Node, Scope, draw, explanation, fetch, grow, text};
+use catena_terminal::sanitized;
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    chain::{Drawing, LostOwner, Node, Scope, draw, fetch, grow},
-    screen::Output,
-    why::{explanation, text},
-};
+use crate::output::Output;
 
 /// The object to explain.
 #[derive(Args)]
@@ -52,7 +50,7 @@ pub async fn why(options: &Options, output: Output, arguments: &Why) -> Result<E
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
     let answer = Box::pin(explanation(&cluster, &target)).await?;
-    output.print(&answer, |paint| text(&answer, Timestamp::now(), paint))?;
+    output.print(&answer, || text(&answer, Timestamp::now()))?;
     Ok(answer.exit_code().into())
 }
 
@@ -65,13 +63,9 @@ pub async fn tree(options: &Options, output: Output, arguments: &Tree) -> Result
     let tree = grow(&fetched.top, &fetched.objects).context("the object was deleted just now")?;
     let lost_owners = fetched.lost_owners.iter().map(|lost| lost.owner.to_string()).collect();
     let shown = Shown { tree: &tree, lost_owners, not_seen: &fetched.gaps };
-    output.print(&shown, |paint| {
-        let drawing = Drawing {
-            asked: &fetched.asked,
-            is_grouped: !arguments.no_grouping,
-            now: Timestamp::now(),
-            paint,
-        };
+    output.print(&shown, || {
+        let drawing =
+            Drawing { asked: &fetched.asked, is_grouped: !arguments.no_grouping, now: Timestamp::now() };
         draw(&tree, &drawing) + &remarks(&shown, &fetched.lost_owners)
     })
 }

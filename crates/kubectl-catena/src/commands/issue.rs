@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::ensure_basic_deployment;
 use crate::{
     issue::{Issuing, set},
-    screen::Output,
+    output::Output,
 };
 
 /// The BasicDeployment to restart.

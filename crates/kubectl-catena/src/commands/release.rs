@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
-use backup_controller::finalizer;
 use catena_api::keys;
-use catena_cluster::{Change, How, Identity, ObjectArgument, Options, sanitized};
+use catena_cluster::{Change, How, Identity, ObjectArgument, Options};
+use catena_explain::explanation_aside;
+use catena_terminal::sanitized;
 use clap::Args;
-use kube::{core::DynamicObject, runtime::wait::await_condition};
+use kube::{ResourceExt, core::DynamicObject, runtime::wait::await_condition};
 use operator_watch::Unmanaged;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::{screen::write, why::explanation_aside};
+use crate::output::write;
 
 /// How long backup-controller may take to release an object.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -71,7 +72,7 @@ fn patch(uid: &str, reason: &str) -> Value {
 }
 
 fn is_protected(object: &DynamicObject) -> bool {
-    object.metadata.finalizers.as_deref().is_some_and(finalizer::is_there)
+    object.finalizers().iter().any(|finalizer| finalizer == keys::BACKUP_FINALIZER)
 }
 
 /// An annotation on an object that is not deleted would take effect later, unnoticed.

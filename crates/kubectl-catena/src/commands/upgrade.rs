@@ -4,17 +4,16 @@ use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use catena_api::compatibility::Finding;
-use catena_cluster::{Cluster, Gap, Options, Paint, Tone, cut};
+use catena_cluster::{Cluster, Gap, LostField, Options};
+use catena_terminal::{Cell, Interrupt, Table, Tone, cut, interrupted};
+use catena_upgrade::{
+    Absent, Checked, Definition, Leftover, Migrated, Migration, ObjectFields, Refused, absent, definitions,
+    remove_leftovers, scratch_id,
+};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use crate::{
-    screen::{Cell, Interrupt, Output, Table, interrupted},
-    upgrade::{
-        self, Absent, Checked, Definition, Leftover, LostField, Migrated, Migration, ObjectFields, Refused,
-        absent, definitions, remove_leftovers, scratch_id,
-    },
-};
+use crate::output::Output;
 
 /// The longest value in a table; `-o json` shows it whole.
 const MAX_VALUE: usize = 80;
@@ -91,7 +90,7 @@ async fn check(options: &Options, output: Output, arguments: &Check) -> Result<E
             None => return Ok(interrupted()),
         }
     }
-    output.print(&report, |paint| text(&report, paint))?;
+    output.print(&report, || text(&report))?;
     Ok(ExitCode::from(exit_code(&report, arguments.objects_only)))
 }
 
@@ -119,14 +118,14 @@ async fn checked(
     interrupt: &mut Interrupt,
 ) -> Result<Option<Checked>> {
     let mut scratch = None;
-    let checked = interrupt.or(Box::pin(upgrade::check(cluster, definition, id, &mut scratch))).await;
+    let checked = interrupt.or(Box::pin(catena_upgrade::check(cluster, definition, id, &mut scratch))).await;
     if let Some(scratch) = scratch {
         scratch.remove().await?;
     }
     checked.transpose()
 }
 
-fn text(report: &Report, paint: Paint) -> String {
+fn text(report: &Report) -> String {
     let leftovers = report.leftovers.iter().map(|leftover| {
         if leftover.removed {
             format!("removed {}, which a killed check had left\n", leftover.name)
@@ -139,12 +138,12 @@ fn text(report: &Report, paint: Paint) -> String {
             )
         }
     });
-    let definitions = report.definitions.iter().map(|checked| definition_text(checked, paint));
-    let absent = report.absent.iter().map(|absent| absent_text(absent, paint));
+    let definitions = report.definitions.iter().map(definition_text);
+    let absent = report.absent.iter().map(absent_text);
     leftovers.chain(definitions).chain(absent).collect::<Vec<_>>().join("\n")
 }
 
-fn absent_text(Absent { name, objects, deleted }: &Absent, paint: Paint) -> String {
+fn absent_text(Absent { name, objects, deleted }: &Absent) -> String {
     let objects = match objects {
         None => "its objects, which you may not list,".to_owned(),
         Some(1) => "its object".to_owned(),
@@ -155,11 +154,11 @@ fn absent_text(Absent { name, objects, deleted }: &Absent, paint: Paint) -> Stri
     } else {
         (Tone::Moving, format!("{objects} stay, and nothing new may be responsible for them: save them with"))
     };
-    paint.tone(tone, &format!("{name} is installed, and not among the new definitions"))
+    tone.paint(&format!("{name} is installed, and not among the new definitions"))
         + &format!("\n{what} `kubectl catena backup DIR --all-namespaces --kind {name}`\n")
 }
 
-fn definition_text(checked: &Checked, paint: Paint) -> String {
+fn definition_text(checked: &Checked) -> String {
     let (name, objects) = (&checked.name, checked.objects);
     let mut text = if !checked.installed {
         format!("{name} is not installed: there is nothing to compare it with\n")
@@ -170,14 +169,14 @@ fn definition_text(checked: &Checked, paint: Paint) -> String {
             checked.pruned.len()
         );
         let tone = if checked.harms() { Tone::Bad } else { Tone::Moving };
-        paint.tone(tone, &verdict) + "\n"
+        tone.paint(&verdict) + "\n"
     } else {
         let tried =
             format!("{name} can be replaced: all {objects} objects stay valid, and none loses a field");
-        paint.tone(Tone::Good, &tried) + "\n"
+        Tone::Good.paint(&tried) + "\n"
     };
     if let Some(refusal) = &checked.refused_definition {
-        let what = paint.tone(Tone::Bad, "the server would refuse the definition:");
+        let what = Tone::Bad.paint("the server would refuse the definition:");
         text += &["\n", &what, " ", refusal, "\n", &checked.first].concat();
     }
     let mut rules = Table::of(["RULE", "VERSION", "FIELD", "CHANGE"]);
@@ -195,7 +194,7 @@ fn definition_text(checked: &Checked, paint: Paint) -> String {
         unchecked.push([what.into(), why.into()]);
     }
     for table in [rules, refused, pruned, unchecked].iter().filter(|table| !table.is_empty()) {
-        text += &["\n", &table.render(paint)].concat();
+        text += &["\n", &table.render()].concat();
     }
     let defaults = checked.defaults_dropped.iter();
     let defaults = defaults
@@ -218,29 +217,30 @@ async fn migrate(options: &Options, output: Output, arguments: &Migrate) -> Resu
     let mut interrupt = Interrupt::new()?;
     let name = cluster.kinds.find(arguments.kind.rsplit('/').next().unwrap_or_default())?.full_name();
     let migration = &arguments.migration;
-    let Some(migrated) = interrupt.or(Box::pin(upgrade::migrate(&cluster, &name, migration))).await else {
+    let Some(migrated) = interrupt.or(Box::pin(catena_upgrade::migrate(&cluster, &name, migration))).await
+    else {
         return Ok(interrupted());
     };
     let migrated = migrated?;
-    output.print(&migrated, |paint| migrated_text(&migrated, migration.dry_run, paint))?;
+    output.print(&migrated, || migrated_text(&migrated, migration.dry_run))?;
     Ok(if migrated.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(OBJECTS_AFFECTED) })
 }
 
-fn migrated_text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
+fn migrated_text(migrated: &Migrated, dry_run: bool) -> String {
     let Migrated { name, storage_version: storage, .. } = migrated;
     let left = migrated.left.len() + migrated.refused.len() + migrated.failed.len();
     if !migrated.is_complete() {
         let verdict = format!(
             "{name}: {left} objects are left as they are, so that status.storedVersions is unchanged"
         );
-        let mut text = paint.tone(Tone::Bad, &verdict) + "\n\n";
+        let mut text = Tone::Bad.paint(&verdict) + "\n\n";
         let mut table = Table::of(["LEFT", "FIELD", "VALUE", "REASON"]);
         push_lost(&mut table, &migrated.left, "would be lost");
         push_refused(&mut table, &migrated.refused);
         for failed in &migrated.failed {
             table.push([failed.what.as_str().into(), "".into(), "".into(), failed.why.as_str().into()]);
         }
-        text += &table.render(paint);
+        text += &table.render();
         let lost = migrated.left.iter().flat_map(|object| &object.fields);
         let fields: BTreeSet<String> = lost.map(LostField::general).collect();
         if !fields.is_empty() {
@@ -265,7 +265,7 @@ fn migrated_text(migrated: &Migrated, dry_run: bool, paint: Paint) -> String {
             format!("{name}: {count} objects are stored in version {storage}, and none in another one")
         }
     };
-    paint.tone(Tone::Good, &verdict) + "\n"
+    Tone::Good.paint(&verdict) + "\n"
 }
 
 /// Adds what objects would lose to a table of objects, fields, values and reasons.
@@ -291,10 +291,13 @@ fn push_refused(table: &mut Table, objects: &[Refused]) {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
     use catena_cluster::ObjectName;
+    use clap::Parser;
     use serde_json::json;
 
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn each_lost_field_is_listed_with_its_object_and_value() {
@@ -310,7 +313,7 @@ mod tests {
             pruned: vec![ObjectFields { object, fields }],
             ..Checked::default()
         };
-        let text = definition_text(&checked, Paint::OFF);
+        let text = strip_str(&definition_text(&checked)).to_string();
         assert!(
             text.starts_with(
                 "things.example.com: 0 of 5 objects would be refused, and 1 would lose fields\n"
@@ -338,6 +341,26 @@ mod tests {
     }
 
     #[test]
+    fn the_way_to_a_definition_is_a_command_line_that_is_accepted_as_printed() {
+        let definition = |version: &str| {
+            let served =
+                ["v1", "v2"].map(|name| json!({"name": name, "served": true, "storage": name == version}));
+            let document = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "things.example.com"},
+                "spec": {
+                    "group": "example.com", "names": {"plural": "things", "kind": "Thing"},
+                    "versions": served.iter().filter(|served| version == "v1" || served["storage"] == true).collect::<Vec<_>>(),
+                },
+            });
+            Definition::new(document).unwrap()
+        };
+        let way = definition("v1").way_to(&definition("v2"));
+        let line = way.split('`').nth(1).unwrap();
+        assert!(line.ends_with(" --to v2"), "{way}");
+        Cli::try_parse_from(line.trim_start_matches("kubectl ").split(' ')).map(drop).unwrap();
+    }
+
+    #[test]
     fn a_possible_loss_is_answered_with_the_flag_that_accepts_it() {
         let object = ObjectName { namespace: None, name: "a".into() };
         let path = "spec.rules[12].color".to_owned();
@@ -349,7 +372,7 @@ mod tests {
             left,
             ..Migrated::default()
         };
-        let text = migrated_text(&migrated, false, Paint::OFF);
+        let text = strip_str(&migrated_text(&migrated, false)).to_string();
         assert!(text.contains("spec.rules[12].color   \"red\""), "{text}");
         assert!(text.contains("--drop 'spec.rules[].color'"), "{text}");
     }

@@ -4,15 +4,16 @@ mod wait;
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use catena_cluster::{Change, Cluster, How, Identity, Kind};
+use catena_terminal::parse_duration;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use kube::core::DynamicObject;
 use operator_watch::ObjectId;
 use serde_json::{Value, json};
 
-use crate::screen::{Format, Output, write};
+use crate::output::{Format, Output, write};
 
 /// Options for issuing a command.
 #[derive(Args, Clone, Debug)]
@@ -21,7 +22,7 @@ pub struct Issuing {
     #[arg(long)]
     wait: bool,
     /// The timeout of --wait, for example 90s or 10m
-    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = duration, requires = "wait")]
+    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = parse_duration, requires = "wait")]
     timeout: Duration,
     /// Print the command instead of issuing it: as it would be sent (client), or as the server would store it (server)
     #[arg(long, value_enum, value_name = "WHERE", conflicts_with = "wait")]
@@ -30,10 +31,10 @@ pub struct Issuing {
     #[arg(long)]
     name: Option<String>,
     /// Delete the command this long after it has finished, for example 1h
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     ttl: Option<Duration>,
     /// Fail the command if it has not succeeded this long after its creation
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     deadline: Option<Duration>,
 }
 
@@ -138,36 +139,4 @@ fn unique_name(target: &str, verb: &str) -> String {
     let suffix = format!("-{verb}-{:x}", Timestamp::now().as_millisecond());
     let target = target.get(..MAX_LENGTH - suffix.len()).unwrap_or(target);
     format!("{target}{suffix}")
-}
-
-/// A duration in the format of kubectl: `90s`, `10m`, `1h30m`, or a number of seconds.
-pub fn duration(text: &str) -> Result<Duration> {
-    if let Ok(seconds) = text.parse() {
-        return Ok(Duration::from_secs(seconds));
-    }
-    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|span| Duration::try_from(span).ok());
-    match parsed {
-        Some(duration) => Ok(duration),
-        None => bail!("{text:?} is not a duration: write it like 90s, 10m or 1h30m"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_written_as_in_kubectl() {
-        let seconds = |text: &str| duration(text).map(|duration| duration.as_secs()).ok();
-        for (text, expected) in [
-            ("90s", Some(90)),
-            ("10m", Some(600)),
-            ("1h30m", Some(5400)),
-            ("45", Some(45)),
-            ("soon", None),
-            ("-5s", None),
-        ] {
-            assert_eq!(seconds(text), expected, "{text}");
-        }
-    }
 }

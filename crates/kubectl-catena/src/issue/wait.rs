@@ -7,9 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use catena_cluster::{
-    Cluster, Identity, Kind, Paint, Target, Tone, conditions, in_one_line, sanitized, text,
-};
+use catena_cluster::{Cluster, Identity, Kind, State, Target, conditions, ended, in_one_line, text};
+use catena_explain::{explanation, explanation_aside};
+use catena_terminal::{Progress, Tone, sanitized};
 use futures::{TryStreamExt, stream};
 use kube::{
     ResourceExt,
@@ -18,12 +18,6 @@ use kube::{
 };
 use operator_watch::Unmanaged;
 use tokio::time::{sleep, timeout};
-
-use crate::{
-    chain::{State, ended},
-    screen::Progress,
-    why::{explanation, explanation_aside},
-};
 
 /// The exit code of a command that has not succeeded.
 const NOT_DONE: u8 = 1;
@@ -56,25 +50,25 @@ pub async fn until_finished(
     status.clear();
     let took = format!("{:.1} s", started.elapsed().as_secs_f64());
     let (code, told) = if let Ok(last) = result {
-        verdict(last, &identity, &took, Paint::for_stderr())
+        verdict(last, &identity, &took)
     } else {
         let answer = explanation_aside(cluster, &target).await;
         let why = answer.map(|answer| answer.sentence);
-        (TIMED_OUT, unfinished(&identity, &took, why.as_deref(), Paint::for_stderr()))
+        (TIMED_OUT, unfinished(&identity, &took, why.as_deref()))
     };
-    eprintln!("{told}");
+    anstream::eprintln!("{told}");
     ExitCode::from(code)
 }
 
 /// The exit code and the report of a wait that came to an end, with the last state of the command if that was seen.
-fn verdict(last: Result<Option<DynamicObject>>, object: &Identity, took: &str, paint: Paint) -> (u8, String) {
-    let bad = paint.tone(Tone::Bad, "✗");
+fn verdict(last: Result<Option<DynamicObject>>, object: &Identity, took: &str) -> (u8, String) {
+    let bad = Tone::Bad.paint("✗");
     let report = match last.map(|last| last.map(|command| ended(&command))) {
         Err(error) => {
-            return (NOT_DONE, format!("{} {}", paint.tone(Tone::Bad, "error:"), in_one_line(&error)));
+            return (NOT_DONE, format!("{} {}", Tone::Bad.paint("error:"), in_one_line(&error)));
         }
         Ok(Some(Some(end))) if end.state == State::Done => {
-            return (0, format!("{} {object} succeeded after {took}", paint.tone(Tone::Good, "✓")));
+            return (0, format!("{} {object} succeeded after {took}", Tone::Good.paint("✓")));
         }
         Ok(Some(Some(end))) => {
             let why: Vec<_> = [end.reason, end.message].into_iter().filter(|text| !text.is_empty()).collect();
@@ -87,9 +81,9 @@ fn verdict(last: Result<Option<DynamicObject>>, object: &Identity, took: &str, p
 }
 
 /// The report of a wait that timed out. A command about which nothing could be read may have ended meanwhile.
-fn unfinished(identity: &Identity, took: &str, why: Option<&str>, paint: Paint) -> String {
+fn unfinished(identity: &Identity, took: &str, why: Option<&str>) -> String {
     let continues = why.map_or_else(String::new, |why| format!(", and continues. {}", sanitized(why)));
-    format!("{} {identity} has not finished within {took}{continues}", paint.tone(Tone::Bad, "✗"))
+    format!("{} {identity} has not finished within {took}{continues}", Tone::Bad.paint("✗"))
 }
 
 /// What an unfinished command is at, from its conditions, and how much of it is done, such as 2 of 5.
@@ -182,6 +176,7 @@ async fn name_blockers(cluster: &Cluster, command: &Target, status: &Progress) -
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
     use catena_cluster::testing::{Answer, answering, status};
     use http::StatusCode;
     use serde_json::json;
@@ -224,8 +219,11 @@ mod tests {
             if uri.contains("watch=true") { status(410, "Expired", "too old") } else { gone(uri) }
         };
         assert_eq!(waited(unseen).await, ExitCode::FAILURE);
-        let (_, told) = verdict(Ok(None), &Identity::of(&command()), "0.1 s", Paint::OFF);
-        assert_eq!(told, "✗ BasicDeploymentRestart/again is gone, and its outcome was not seen");
+        let (_, told) = verdict(Ok(None), &Identity::of(&command()), "0.1 s");
+        assert_eq!(
+            strip_str(&told).to_string(),
+            "✗ BasicDeploymentRestart/again is gone, and its outcome was not seen"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -240,7 +238,7 @@ mod tests {
         let wait = Box::pin(until_finished(&cluster, kind, &command, Duration::from_secs(1)));
         assert_eq!(timeout(Duration::from_secs(12), wait).await, Ok(ExitCode::from(TIMED_OUT)));
         let identity = Identity::of(&command);
-        let told = |why| unfinished(&identity, "1.0 s", why, Paint::OFF);
+        let told = |why| strip_str(&unfinished(&identity, "1.0 s", why)).to_string();
         assert_eq!(told(None), "✗ BasicDeploymentRestart/again has not finished within 1.0 s");
         assert!(told(Some("it waits")).ends_with("within 1.0 s, and continues. it waits"));
     }
@@ -263,7 +261,7 @@ mod tests {
     fn a_command_has_finished_only_when_its_status_says_so() {
         let told = |status: serde_json::Value| {
             let last = Ok(Some(with(&status)));
-            verdict(last, &Identity::of(&command()), "1 s", Paint::OFF).1
+            strip_str(&verdict(last, &Identity::of(&command()), "1 s").1).to_string()
         };
         for (status, expected) in [
             (json!({"conditions": [condition("Succeeded", "True", "Restarted")]}), "succeeded after 1 s"),

@@ -4,10 +4,10 @@ use catena_api::reason::PROGRESS_DEADLINE_EXCEEDED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::report::{Conditions, Pace};
 use operator_watch::{Failure, NextRetry};
+use replica_contract::Pause;
 
 use super::*;
 use crate::{
-    outputs::Pause,
     stall::{self, deadline_in},
     status::{CONDITIONS, pace},
 };

@@ -5,7 +5,8 @@ mod values;
 use std::{collections::BTreeMap, process::ExitCode};
 
 use anyhow::{Context, Result, bail};
-use catena_cluster::{Cluster, Identity, Kind, Options, Paint, Tone, is_missing_right};
+use catena_cluster::{Cluster, Identity, Kind, Options, is_missing_right};
+use catena_terminal::{Cell, Table, Tone};
 use clap::{Args, Subcommand};
 use operator_kit::write::Writer;
 use operator_watch::{ApiError, Cause};
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use self::values::Source;
 use super::exit_code;
-use crate::screen::{Cell, Output, Table};
+use crate::output::Output;
 
 /// The action on templates.
 #[derive(Subcommand)]
@@ -51,7 +52,7 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     for source in &sources {
         trials.push(tried(&cluster, source, &parameters).await);
     }
-    output.print(&trials, |paint| text(&trials, paint))?;
+    output.print(&trials, || text(&trials))?;
     let are_good = trials.iter().all(|trial| trial.outcome == Outcome::Accepted);
     Ok(exit_code(are_good))
 }
@@ -66,7 +67,7 @@ fn parameters(assignments: &[String]) -> Result<BTreeMap<String, String>> {
     assignments.iter().map(parameter).collect()
 }
 
-fn text(trials: &[Trial], paint: Paint) -> String {
+fn text(trials: &[Trial]) -> String {
     let mut table = Table::of(["", "TEMPLATE", "KIND", "NOTE"]);
     for Trial { template, kind, outcome, note, .. } in trials {
         let (sign, tone) = match outcome {
@@ -86,7 +87,7 @@ fn text(trials: &[Trial], paint: Paint) -> String {
         let unknown = (unknown > 0).then(|| format!("{unknown} could not be checked"));
         refused.into_iter().chain(unknown).collect::<Vec<_>>().join(", ")
     };
-    table.render_under(&verdict, is_good, paint)
+    table.render_under(&verdict, is_good)
 }
 
 /// The result for a template.
@@ -191,6 +192,7 @@ fn in_this_namespace(said: &str) -> (Outcome, String) {
 
 #[cfg(test)]
 mod tests {
+    use anstream::adapter::strip_str;
     use operator_watch::Verb;
 
     use super::*;
@@ -218,7 +220,7 @@ mod tests {
         };
         let said = |outcomes: &[Outcome]| {
             let trials: Vec<_> = outcomes.iter().copied().map(trial).collect();
-            text(&trials, Paint::OFF).lines().next().unwrap_or_default().to_owned()
+            strip_str(&text(&trials)).to_string().lines().next().unwrap_or_default().to_owned()
         };
         assert_eq!(said(&[Accepted]), "the API server accepts what the templates render");
         assert_eq!(said(&[Accepted, Refused, Unknown]), "1 of 3 templates refused, 1 could not be checked");

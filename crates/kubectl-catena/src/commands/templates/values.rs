@@ -3,8 +3,7 @@
 use std::{collections::BTreeMap, io::Read};
 
 use anyhow::{Context, Result, bail, ensure};
-use backup_controller::settings::VALUES;
-use catena_api::keys::GROUP;
+use catena_api::{backup::VALUES, keys::GROUP};
 use operator_templates::{Templates, Yaml};
 use serde_json::{Map, Value};
 

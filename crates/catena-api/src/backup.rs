@@ -1,0 +1,12 @@
+//! The values that only templates of backups can use, beside those of all templates.
+
+/// The whole object, also for expressions.
+pub const OBJECT: &str = "object";
+/// The object's manifest as text.
+pub const MANIFEST: &str = "manifest";
+/// The same as a structure.
+pub const RESTORABLE: &str = "restorable";
+/// The number of the attempt.
+pub const ATTEMPT: &str = "attempt";
+/// All of them.
+pub const VALUES: [&str; 4] = [OBJECT, MANIFEST, RESTORABLE, ATTEMPT];

@@ -1,0 +1,117 @@
+//! What a backup lacks on purpose, by kind, with the options that choose it nevertheless.
+
+use std::collections::BTreeMap;
+
+use catena_cluster::{Identity, Kind};
+use kube::core::ObjectMeta;
+use serde::Serialize;
+
+use super::{Candidate, Collection};
+use crate::{COMMAND_OF_OTHERS, commands};
+
+/// The kind that is left out only because a backup may be read by others.
+const SECRETS: &str = "secrets";
+/// Kinds that would do harm if they were created again, with the reason.
+const HARMFUL: [(&str, &str); 4] = [
+    ("pods", "their controllers adopt the live ones, and replace the others"),
+    ("jobs.batch", "they would run again"),
+    (SECRETS, "a backup may be read by others"),
+    ("replicasets.apps", "their Deployment creates them again, and they adopt the live pods"),
+];
+/// Kinds whose objects are written by controllers, or soon are of the past, with the reason.
+const NO_CONTENT: [(&str, &str); 6] = [
+    ("events", "they tell of the past"),
+    ("events.events.k8s.io", "they tell of the past"),
+    ("endpoints", "their controller writes them"),
+    ("endpointslices.discovery.k8s.io", "their controller writes them"),
+    ("leases.coordination.k8s.io", "their holders write them"),
+    ("pods.metrics.k8s.io", "they tell of the past"),
+];
+/// Objects that Kubernetes puts into each namespace.
+const OF_EACH_NAMESPACE: [(&str, &str); 2] =
+    [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
+/// The number of names in a sentence.
+const MAX_NAMES: usize = 5;
+
+/// Objects that are not in the backup.
+#[derive(Debug, Serialize)]
+pub struct LeftOut {
+    /// Their kind.
+    pub kind: String,
+    /// Their number.
+    pub count: usize,
+    /// The reason.
+    pub why: String,
+}
+
+impl Collection<'_> {
+    /// Why dependents of a kind are left out; `None` if they are not.
+    pub(super) fn why_left_out(&self, kind: &Kind) -> Option<String> {
+        let name = kind.full_name();
+        if self.is_chosen(&name) {
+            return None;
+        }
+        let known = HARMFUL.iter().chain(&NO_CONTENT).find(|(left_out, _)| *left_out == name);
+        let foreign = commands::is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS);
+        let why = known.map(|(_, why)| *why).or(foreign)?;
+        Some(if name == SECRETS { format!("{why}: add {}", self.choice_of(&name)) } else { why.to_owned() })
+    }
+
+    /// Counts an object that is not in the backup.
+    pub(super) fn leave_out(&mut self, kind: &Kind, why: String) {
+        let kind = kind.full_name();
+        match self.saved.left_out.iter_mut().find(|left_out| left_out.kind == kind && left_out.why == why) {
+            Some(left_out) => left_out.count += 1,
+            None => self.saved.left_out.push(LeftOut { kind, count: 1, why }),
+        }
+    }
+
+    /// The options that also choose a kind.
+    fn choice_of(&self, kind: &str) -> String {
+        format!("{}--kind {kind}", self.choice)
+    }
+
+    fn is_chosen(&self, kind: &str) -> bool {
+        self.chosen.iter().any(|chosen| chosen.full_name() == kind)
+    }
+
+    /// Names what pods of the saved objects need, and the backup lacks.
+    pub(super) fn name_used(&mut self) {
+        let mut lacking: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (kind, object) in &self.used {
+            if !self.is_chosen(kind) && !self.folder.holds(kind, object) {
+                let place = object.namespace.as_ref().filter(|_| self.namespace.is_none());
+                let place = place.map_or_else(String::new, |namespace| format!("{namespace}/"));
+                lacking.entry(*kind).or_default().push(place + &object.name);
+            }
+        }
+        for (kind, names) in lacking {
+            let more = if names.len() > MAX_NAMES { ", …" } else { "" };
+            let some = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let why = format!("pods use {some}{more}: add {}", self.choice_of(kind));
+            self.saved.left_out.push(LeftOut { kind: kind.to_owned(), count: names.len(), why });
+        }
+    }
+
+    /// Counts what else the namespace holds: objects of other kinds that nothing owns.
+    pub(super) fn count_others(&mut self, candidates: &[Candidate]) {
+        for Candidate { kind, metadata } in candidates {
+            let (full_name, name) = (kind.full_name(), metadata.name.as_deref().unwrap_or_default());
+            let object = Identity::new("", "", metadata.namespace.as_deref(), name);
+            let is_known = metadata.uid.as_ref().is_some_and(|uid| self.known.contains(uid))
+                || self.used.contains(&(&*full_name, object));
+            let is_content = NO_CONTENT.iter().all(|(other, _)| *other != full_name)
+                && !OF_EACH_NAMESPACE.contains(&(&*full_name, name))
+                && !is_owned(metadata);
+            if is_content && !is_known && !self.is_chosen(&full_name) {
+                let why = format!("not chosen: add {}", self.choice_of(&full_name));
+                self.leave_out(kind, why);
+            }
+        }
+    }
+}
+
+/// Whether an object has an owner.
+pub(super) fn is_owned(metadata: &ObjectMeta) -> bool {
+    metadata.owner_references.as_ref().is_some_and(|owners| !owners.is_empty())
+}

@@ -1,0 +1,238 @@
+//! Backups on a server that does not tell everything.
+
+use catena_cluster::testing::{Answer, answering, status};
+use http::{Method, StatusCode};
+use serde_json::json;
+
+use super::*;
+use crate::commands::COMMAND_OF_OTHERS;
+
+/// A folder that goes with the test.
+struct Temporary(std::path::PathBuf);
+
+impl Temporary {
+    fn new(name: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("catena-collect-{name}-{}", std::process::id())))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+/// A server with a BasicDeployment and a command of another project for it, unless the answer is another one.
+fn server(otherwise: impl Fn(&str) -> Option<Answer> + Send + 'static) -> Cluster {
+    let web = json!({
+        "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u1"}, "spec": {"replicas": 1},
+    });
+    let owner =
+        json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "u1"});
+    let reindex = json!({
+        "apiVersion": "acme.dev/v1", "kind": "Reindex",
+        "metadata": {"name": "now", "namespace": "shop", "uid": "u2", "ownerReferences": [owner]},
+    });
+    let (cluster, _) = answering(move |method, uri, _| {
+        assert_eq!(*method, Method::GET, "{uri}");
+        if let Some(answer) = otherwise(uri) {
+            return answer;
+        }
+        let path = uri.split('?').next().unwrap();
+        let list =
+            |items: &[&Value]| json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+        let answer = match path.rsplit('/').next().unwrap() {
+            "basicdeployments" => list(&[&web]),
+            "reindexes" => list(&[&reindex]),
+            "now" => reindex.clone(),
+            "shop" => json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}}),
+            name if name.ends_with('s') => list(&[]),
+            _ => return status(404, "NotFound", "not found"),
+        };
+        (StatusCode::OK, answer)
+    });
+    cluster
+}
+
+/// A refusal of a right, as the API server words it.
+fn forbidden(resource: &str) -> Answer {
+    let message = format!("{resource} is forbidden: User \"jane\" cannot list resource \"{resource}\"");
+    status(403, "Forbidden", &message)
+}
+
+async fn backup(cluster: &Cluster, folder: &Temporary) -> Result<Saved> {
+    let kinds = [cluster.kinds.find("basicdeployments").unwrap().clone()];
+    collect(cluster, &folder.0, &kinds, Some("shop")).await
+}
+
+#[tokio::test]
+async fn a_backup_of_a_namespace_that_does_not_exist_leaves_the_earlier_one_alone() {
+    let folder = Temporary::new("namespace");
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let is_namespace = |uri: &str| uri.ends_with("/namespaces/shop");
+    let empty = (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}));
+    let gone = server(move |uri| {
+        Some(if is_namespace(uri) { status(404, "NotFound", "not found") } else { empty.clone() })
+    });
+    let told = backup(&gone, &folder).await.unwrap_err().to_string();
+    assert!(told.starts_with("there is no namespace \"shop\""), "{told}");
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_earlier_backup_stays_usable_if_nothing_can_be_listed() {
+    let folder = Temporary::new("unlisted");
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let broken = server(|uri| uri.contains("basicdeployments").then(|| status(500, "InternalError", "no")));
+    backup(&broken, &folder).await.unwrap_err();
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn without_the_right_to_list_definitions_nothing_is_written() {
+    let folder = Temporary::new("unlisted-definitions");
+    let is_definition = |uri: &str| uri.contains("customresourcedefinitions");
+    let cluster = server(move |uri| is_definition(uri).then(|| forbidden("customresourcedefinitions")));
+    let told = backup(&cluster, &folder).await.unwrap_err().to_string();
+    assert!(told.starts_with("you may not list customresourcedefinitions"), "{told}");
+    assert!(told.contains("kubectl auth can-i list customresourcedefinitions"), "{told}");
+    assert!(!folder.0.exists());
+}
+
+#[tokio::test]
+async fn a_command_of_others_is_left_out_and_an_ordinary_dependent_is_saved() {
+    let folder = Temporary::new("foreign");
+    let cluster = server(|uri| {
+        let definition = json!({"metadata": {"name": "reindexes.acme.dev"}});
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [definition]});
+        uri.contains("/customresourcedefinitions?").then_some((StatusCode::OK, list))
+    });
+    let saved = backup(&cluster, &folder).await.unwrap();
+    assert!(saved.complete && !saved.objects.contains_key("reindexes.acme.dev"), "{saved:?}");
+    let left: Vec<_> = saved.left_out.iter().map(|left| (&*left.kind, left.count, &*left.why)).collect();
+    assert_eq!(left, [("reindexes.acme.dev", 1, COMMAND_OF_OTHERS)]);
+    assert!(folder.0.join("shop/basicdeployments.catena.dev/web.yaml").is_file());
+    assert!(!folder.0.join("shop/reindexes.acme.dev").exists());
+    // The settings of command-binder describe it as well as its definition does.
+    let configured = Temporary::new("configured");
+    let cluster = server(|uri| {
+        let settings = json!({"settings.yaml": "kinds: [{group: acme.dev, resource: reindexes}]"});
+        let items = json!([{"metadata": {"name": "b", "namespace": "catena-system"}, "data": settings}]);
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+        uri.starts_with("/api/v1/configmaps?").then_some((StatusCode::OK, list))
+    });
+    let saved = backup(&cluster, &configured).await.unwrap();
+    assert_eq!(saved.left_out[0].why, COMMAND_OF_OTHERS, "{saved:?}");
+    // A ConfigMap of anybody else does not.
+    let forged = Temporary::new("forged");
+    let cluster = server(|uri| {
+        let settings = json!({"settings.yaml": "kinds: [{group: acme.dev, resource: reindexes}]"});
+        let items = json!([{"metadata": {"name": "b", "namespace": "tenant"}, "data": settings}]);
+        if uri.contains("/clusterroles/catena.dev:once-per-cluster:command-binder") {
+            let annotations = json!({"meta.helm.sh/release-namespace": "catena-system"});
+            return Some((StatusCode::OK, json!({"metadata": {"name": "once", "annotations": annotations}})));
+        }
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
+        uri.starts_with("/api/v1/configmaps?").then_some((StatusCode::OK, list))
+    });
+    let saved = backup(&cluster, &forged).await.unwrap();
+    assert_eq!(saved.objects["reindexes.acme.dev"], 1, "{saved:?}");
+    let readable = Temporary::new("readable");
+    let saved = backup(&server(|_| None), &readable).await.unwrap();
+    assert_eq!(saved.objects["reindexes.acme.dev"], 1, "{saved:?}");
+}
+
+#[tokio::test]
+async fn a_chosen_kind_that_may_not_be_listed_is_named_and_takes_nothing_from_the_former_backup() {
+    let folder = Temporary::new("second-kind");
+    let backup = async |cluster: &Cluster| {
+        let kinds = ["basicdeployments", "reindexes"].map(|word| cluster.kinds.find(word).unwrap().clone());
+        collect(cluster, &folder.0, &kinds, Some("shop")).await.unwrap()
+    };
+    assert!(backup(&server(|_| None)).await.complete);
+    let saved = backup(&server(|uri| uri.contains("/reindexes").then(|| forbidden("reindexes")))).await;
+    assert!(!saved.complete && saved.keeps_former, "{saved:?}");
+    assert_eq!(saved.not_seen, [Gap::new("reindexes", "no permission")]);
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_kept_is_named_and_stops_no_other() {
+    // The first one is too deep for the YAML of the backup, and the second one for this program.
+    for depth in [100, 1000] {
+        let folder = Temporary::new(&format!("deep-{depth}"));
+        let deep = (0..depth).fold("{}".to_owned(), |inner, _| format!("{{\"a\": {inner}}}"));
+        let cluster = server(move |uri| {
+            let items = format!(
+                "{{\"kind\": \"List\", \"apiVersion\": \"v1\", \"metadata\": {{}}, \"items\": [\
+                 {{\"metadata\": {{\"name\": \"deep\", \"namespace\": \"shop\", \"uid\": \"u3\"}}, \"spec\": {deep}}}, \
+                 {{\"metadata\": {{\"name\": \"web\", \"namespace\": \"shop\", \"uid\": \"u1\"}}}}]}}"
+            );
+            // As it stands: a `Value` is not as deep.
+            uri.contains("/basicdeployments?").then_some((StatusCode::OK, Value::String(items)))
+        });
+        let saved = backup(&cluster, &folder).await.unwrap();
+        assert!(!saved.complete && !saved.keeps_former, "{saved:?}");
+        assert_eq!(saved.objects["basicdeployments.catena.dev"], 1, "{saved:?}");
+        let named: Vec<&str> = saved.not_seen.iter().map(|gap| &*gap.what).collect();
+        assert_eq!(named, ["basicdeployments/deep"], "{saved:?}");
+        let read: Vec<_> =
+            Folder::read(&folder.0).unwrap().iter().map(|object| object.identity().name).collect();
+        assert!(read.contains(&"web".to_owned()) && !read.contains(&"deep".to_owned()), "{read:?}");
+    }
+}
+
+/// A list of objects.
+fn list(items: &[Value]) -> Answer {
+    (StatusCode::OK, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+}
+
+fn left_out(saved: &Saved) -> Vec<(&str, usize, &str)> {
+    saved.left_out.iter().map(|left| (&*left.kind, left.count, &*left.why)).collect()
+}
+
+#[tokio::test]
+async fn a_backup_without_any_object_says_what_the_namespace_holds_and_leaves_the_earlier_one_alone() {
+    let folder = Temporary::new("empty");
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let named = |name: &str| json!({"metadata": {"name": name, "namespace": "shop", "uid": name}});
+    let owned = json!({"metadata": {"name": "x", "namespace": "shop", "uid": "x", "ownerReferences": [
+        {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "elsewhere"}]}});
+    let cluster = server(move |uri| {
+        let items = match uri.split('?').next()?.rsplit('/').next()? {
+            "deployments" => vec![named("a"), named("b")],
+            "pods" => vec![owned.clone()],
+            "secrets" => vec![named("key")],
+            "basicdeployments" | "reindexes" => Vec::new(),
+            _ => return None,
+        };
+        Some(list(&items))
+    });
+    let saved = backup(&cluster, &folder).await.unwrap();
+    assert!(saved.objects.is_empty() && !saved.complete, "{saved:?}");
+    let others = [
+        ("secrets", 1, "not chosen: add --kind secrets"),
+        ("deployments.apps", 2, "not chosen: add --kind deployments.apps"),
+    ];
+    assert_eq!(left_out(&saved), others);
+    assert_eq!(Folder::read(&folder.0).unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_pods_of_the_saved_objects_use_is_named() {
+    let folder = Temporary::new("used");
+    let tls = json!({"metadata": {"name": "tls", "namespace": "shop", "uid": "tls"}});
+    let web = json!({
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+        "spec": {"volumes": [{"secret": {"secretName": "tls"}}, {"secret": {"secretName": "db"}}]},
+    });
+    let cluster = server(move |uri| match uri.split('?').next()?.rsplit('/').next()? {
+        "basicdeployments" => Some(list(std::slice::from_ref(&web))),
+        "secrets" => Some(list(std::slice::from_ref(&tls))),
+        _ => None,
+    });
+    let saved = backup(&cluster, &folder).await.unwrap();
+    assert!(saved.complete, "{saved:?}");
+    assert_eq!(left_out(&saved), [("secrets", 2, "pods use db, tls: add --kind secrets")]);
+}

@@ -1,0 +1,199 @@
+//! Ties objects to the new uids of others. Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use catena_api::{Pin, keys};
+use catena_cluster::Identity;
+use replica_contract::revision_name;
+use serde_json::Value;
+
+use super::Manifest;
+
+/// The prefix of the labels and annotations whose values may be uids.
+const OUR_MARKS: &str = "catena.dev/";
+
+/// The uids of live objects, by the uids that they had in the backup.
+#[derive(Clone, Debug, Default)]
+pub struct Uids {
+    new: HashMap<String, String>,
+    /// All uids of the backup.
+    known: HashSet<String>,
+}
+
+impl Uids {
+    /// No object of the backup is there yet.
+    pub fn of(manifests: &[Manifest]) -> Self {
+        let known = manifests.iter().map(|manifest| manifest.identity().uid).collect();
+        Self { new: HashMap::new(), known }
+    }
+
+    /// An object is there.
+    pub fn insert(&mut self, old: &str, new: &str) {
+        self.new.insert(old.to_owned(), new.to_owned());
+    }
+
+    /// Whether an object is in the backup.
+    pub fn knows(&self, old: &str) -> bool {
+        self.known.contains(old)
+    }
+
+    /// The new uid of an object.
+    pub fn get(&self, old: &str) -> Option<&str> {
+        self.new.get(old).map(String::as_str)
+    }
+
+    /// The object to create, with these owners. A mark of ours that holds the uid of an object that is not there yet is left
+    /// out.
+    pub fn bound(&self, manifest: &Manifest, owners: &[Value]) -> Value {
+        let mut object = manifest.object().clone();
+        let name = self.name(manifest);
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("status");
+        }
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            metadata.retain(|field, _| matches!(field.as_str(), "namespace" | "labels" | "annotations"));
+            metadata.insert("name".to_owned(), name.into());
+            for marks in ["labels", "annotations"] {
+                if let Some(marks) = metadata.get_mut(marks).and_then(Value::as_object_mut) {
+                    self.bind(marks);
+                }
+            }
+            if !owners.is_empty() {
+                metadata.insert("ownerReferences".to_owned(), owners.into());
+            }
+        }
+        object
+    }
+
+    fn bind(&self, marks: &mut serde_json::Map<String, Value>) {
+        marks.retain(|key, value| {
+            let old = value.as_str().filter(|old| key.starts_with(OUR_MARKS) && self.known.contains(*old));
+            let Some(old) = old else { return true };
+            let Some(new) = self.get(old) else { return false };
+            *value = new.into();
+            true
+        });
+    }
+
+    /// The new object, with the uid of the former one.
+    pub fn identity(&self, manifest: &Manifest) -> Identity {
+        Identity { name: self.name(manifest), ..manifest.identity() }
+    }
+
+    /// The name of the new object: that of a stored revision follows from the uid of its `BasicDeployment`, and any other
+    /// name stays.
+    fn name(&self, manifest: &Manifest) -> String {
+        let name = manifest.identity().name;
+        if manifest.identity().kind != "ControllerRevision" {
+            return name;
+        }
+        let Some(hash) = manifest.mark(keys::HASH) else { return name };
+        let owners = manifest.owners();
+        let owner = owners.iter().find(|owner| revision_name(&owner.name, &owner.uid, hash) == name);
+        let new = owner.and_then(|owner| Some(revision_name(&owner.name, self.get(&owner.uid)?, hash)));
+        new.unwrap_or(name)
+    }
+
+    /// The pin of a `BasicDeployment`, for the new one; `None` if it has none of its own.
+    pub fn pin(&self, manifest: &Manifest) -> Option<String> {
+        let pin: Pin = serde_json::from_str(manifest.mark(keys::PINNED_REVISION)?).ok()?;
+        let old = manifest.identity().uid;
+        let uid = self.get(&old).filter(|_| pin.uid == old)?.to_owned();
+        Some(Pin { uid, ..pin }.to_json())
+    }
+
+    /// The record of who applied which fields: keys of lists contain uids of owners.
+    pub fn managed_fields(&self, manifest: &Manifest) -> Option<Value> {
+        let mut text = manifest.managed_fields()?.to_string();
+        for owner in manifest.owners() {
+            if let Some(new) = self.get(&owner.uid) {
+                text = text.replace(&owner.uid, new);
+            }
+        }
+        serde_json::from_str(&text).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::manifest::tests::manifest;
+
+    fn uids(manifests: &[Manifest]) -> Uids {
+        let mut uids = Uids::of(manifests);
+        uids.insert("uid-of-web", "new-web");
+        uids
+    }
+
+    #[test]
+    fn marks_of_ours_hold_the_new_uids_and_nothing_else_is_changed() {
+        let web = manifest("BasicDeployment", "web", &json!({}));
+        let gone = manifest("BasicDeploymentRestart", "gone", &json!({}));
+        let set = manifest(
+            "BasicReplicaSet",
+            "set",
+            &json!({
+                "labels": {keys::DEPLOYMENT_UID: "uid-of-web", "team": "uid-of-web"},
+                "annotations": {keys::BOUND_TO: "uid-of-gone", keys::MADE_FOR: "reaped"},
+            }),
+        );
+        let bound = uids(&[web, gone, set.clone()]).bound(&set, &[json!({"uid": "new-web"})]);
+        assert_eq!(
+            bound["metadata"],
+            json!({
+                "namespace": "shop", "name": "set", "ownerReferences": [{"uid": "new-web"}],
+                "labels": {keys::DEPLOYMENT_UID: "new-web", "team": "uid-of-web"},
+                // An unknown uid is harmless; one of an object that is not there would point nowhere.
+                "annotations": {keys::MADE_FOR: "reaped"},
+            })
+        );
+    }
+
+    #[test]
+    fn a_pin_holds_the_new_object_if_it_held_the_old_one() {
+        let pin = |uid: &str| Pin { uid: uid.into(), hash: "good".into(), rejects: "bad".into() }.to_json();
+        let pinned = |by: &str| {
+            let annotations = json!({keys::PINNED_REVISION: pin(by)});
+            manifest("BasicDeployment", "web", &json!({"annotations": annotations}))
+        };
+        let (own, copied) = (pinned("uid-of-web"), pinned("uid-of-another"));
+        assert_eq!(uids(std::slice::from_ref(&own)).pin(&own), Some(pin("new-web")));
+        assert_eq!(uids(std::slice::from_ref(&copied)).pin(&copied), None);
+    }
+
+    #[test]
+    fn a_revision_has_the_name_under_which_its_controller_looks_for_it() {
+        let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+        let of = |name: &str| {
+            manifest(
+                "ControllerRevision",
+                name,
+                &json!({
+                    "apiVersion": "apps/v1", "annotations": {keys::HASH: "h"}, "ownerReferences": [owner],
+                }),
+            )
+        };
+        let own = of(&revision_name("web", "uid-of-web", "h"));
+        let uids = uids(std::slice::from_ref(&own));
+        assert_eq!(uids.name(&own), revision_name("web", "new-web", "h"));
+        assert_eq!(uids.name(&of("db-57f8")), "db-57f8");
+    }
+
+    #[test]
+    fn the_record_of_applied_fields_names_the_new_owner() {
+        let owner = json!({"apiVersion": "v1", "kind": "X", "name": "web", "uid": "uid-of-web"});
+        let fields = json!({"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"uid-of-web\"}": {}}}});
+        let set = manifest(
+            "BasicReplicaSet",
+            "set",
+            &json!({
+                "ownerReferences": [owner],
+                "managedFields": [{"manager": "c", "operation": "Apply", "fieldsV1": fields}],
+            }),
+        );
+        let managed = uids(std::slice::from_ref(&set)).managed_fields(&set).unwrap().to_string();
+        assert!(managed.contains("new-web") && !managed.contains("uid-of-web"), "{managed}");
+    }
+}

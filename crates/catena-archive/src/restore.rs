@@ -1,0 +1,313 @@
+//! Creates the objects of a backup again: what is there is left alone, owners come before what they own, and nothing that
+//! controllers would act on is complete before the rest is there.
+//!
+//! 1. Definitions that are missing.
+//! 2. Commands that have ended, with their outcomes, while their target is not there.
+//! 3. All other objects: data, and then the rest [by ownership and reference](super::order). A `BasicDeployment` is paused, so
+//!    that its controller neither stores a revision nor creates a child that is about to come.
+//! 4. Data and commands get their owners, and each `BasicDeployment` below which everything is there is no longer paused.
+//!
+//! Last, what stands in a namespace that is being deleted is told as not restored.
+//!
+//! A restoration that was interrupted goes on where it was: see [`super::create`].
+
+mod completion;
+mod held_back;
+
+use std::{
+    collections::{BTreeSet, HashSet},
+    path::Path,
+    time::Duration,
+};
+
+use anyhow::Result;
+use catena_cluster::{At, Cluster, Identity, Kind, command_kinds, declared_commands, lost};
+use catena_terminal::Progress;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{
+    Folder, Manifest, Note, Report, Uids, Way, commands, create, definitions, manifest, order, selection,
+};
+
+/// The creation times of commands, which give them their order, have a resolution of one second.
+const NEXT_SECOND: Duration = Duration::from_millis(1100);
+/// What is attached to such an object would go with it.
+const GOING: &str = "it is being deleted: restore again when it is gone";
+const NAMESPACE_GOING: &str = "its namespace is being deleted: create it when it is gone, and restore again";
+/// Attempts to write an object that somebody else changes meanwhile.
+const ATTEMPTS: usize = 20;
+const CONTESTED: &str = "others change it all the time: restore again";
+
+/// The choices of a user.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Choices {
+    /// Give objects that are there the content of the backup, instead of leaving them alone
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Bring back also what operators of other projects made for their objects; requests among that are carried out again
+    #[arg(long)]
+    pub dependents: bool,
+}
+
+struct Restoration<'r> {
+    cluster: &'r Cluster,
+    choices: Choices,
+    /// The kinds of commands.
+    commands: Vec<Kind>,
+    uids: Uids,
+    carried_out: HashSet<String>,
+    /// The uids in the backup of objects that could not be brought back.
+    lost: HashSet<String>,
+    /// Commands that have ended, and may be there without their outcome.
+    unsettled: Vec<Manifest>,
+    result: Report,
+    progress: Progress,
+}
+
+/// Restores a backup, or what it holds of a namespace.
+///
+/// # Errors
+/// When it cannot be read, or commands or definitions cannot: before anything else is written.
+pub async fn restore(
+    cluster: &mut Cluster,
+    folder: &Path,
+    namespace: Option<&str>,
+    choices: Choices,
+) -> Result<Report> {
+    let mut manifests = Folder::read(folder)?;
+    if let Some(namespace) = namespace {
+        manifests = selection::only_in(namespace, folder, manifests)?;
+    }
+    let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
+    // Before anything is written: without these, a command of another project would run again.
+    declared_commands(cluster).await?;
+    let created = definitions::create_missing(cluster, &definitions).await?;
+    // Also of definitions that have just come back.
+    let commands = command_kinds(cluster).await?;
+    let definitions = definitions.iter().map(Manifest::identity);
+    let (restored, present) = definitions.partition(|definition| created.contains(&definition.name));
+    let result = Report { restored, present, ..Report::default() };
+    let mut restoration = Restoration { result, ..Restoration::new(cluster, choices, commands, &objects) };
+    restoration.all(objects).await;
+    restoration.progress.clear();
+    Ok(restoration.result)
+}
+
+impl<'r> Restoration<'r> {
+    fn new(cluster: &'r Cluster, choices: Choices, commands: Vec<Kind>, objects: &[Manifest]) -> Self {
+        let progress = Progress::new("restoring");
+        progress.expect(objects.len() as u64);
+        Self {
+            cluster,
+            choices,
+            commands,
+            uids: Uids::of(objects),
+            carried_out: commands::carried_out(objects),
+            lost: HashSet::new(),
+            unsettled: Vec::new(),
+            result: Report::default(),
+            progress,
+        }
+    }
+
+    async fn all(&mut self, objects: Vec<Manifest>) {
+        let (commands, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(Manifest::is_command);
+        let (mut ended, mut waiting) = (Vec::new(), Vec::new());
+        for command in commands {
+            let is_live = self.has_live_target(&command).await;
+            match is_live.map(|is_live| commands::way(&command, is_live, &self.carried_out)) {
+                Ok(Way::AsEnded) => ended.push(command),
+                Ok(Way::AsWaiting) => waiting.push(command),
+                Ok(Way::NotAtAll(why)) => self.leave_out(&command, why).await,
+                Err(why) if command.has_ended() => self.withdraw(&command, why).await,
+                Err(why) => self.fail(&command, why),
+            }
+        }
+        for command in &ended {
+            self.bring_back(command, true).await;
+        }
+        let others = order::in_order(self.without_left_out(others).await);
+        for object in &others {
+            self.bring_back(object, false).await;
+        }
+        for data in others.iter().filter(|object| order::comes_before_owners(object)) {
+            if let Err(why) = self.bind(data).await {
+                let uid = self.uids.get(&data.identity().uid).map(str::to_owned);
+                self.result.restored.retain(|restored| Some(&restored.uid) != uid.as_ref());
+                self.fail(data, format!("it is there without its owner: {why}"));
+            }
+        }
+        let owners = order::owners(&others);
+        let deployments: Vec<_> = others.into_iter().filter(Manifest::is_deployment).collect();
+        // What carries out commands must not find one without its outcome.
+        let unsettled: Vec<_> = self.unsettled.iter().flat_map(commands::targets).collect();
+        let held = deployments.iter().map(Manifest::identity);
+        self.lost.extend(held.filter(|target| commands::is_for(&unsettled, target)).map(|target| target.uid));
+        // What owns a lost object must not go on without it.
+        order::add_owners(&mut self.lost, &owners);
+        for command in &ended {
+            if let Err(why) = self.bind(command).await {
+                self.fail(command, why);
+            }
+        }
+        for deployment in &deployments {
+            self.resume(deployment).await;
+        }
+        waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
+        let has_target =
+            |command: &Manifest| commands::is_restored(&self.result.restored, &commands::targets(command));
+        let (waiting, homeless): (Vec<_>, Vec<_>) = waiting.into_iter().partition(has_target);
+        for command in homeless {
+            self.leave_out(&command, "its target was not restored, so that it would wait for another one")
+                .await;
+        }
+        for (number, command) in waiting.iter().enumerate() {
+            if number > 0 {
+                tokio::time::sleep(NEXT_SECOND).await;
+            }
+            self.bring_back(command, false).await;
+        }
+        self.lose_what_goes_with_its_namespace().await;
+    }
+
+    /// What stands in a namespace that is being deleted goes, too, although nothing of it may be being deleted yet. A namespace
+    /// that the user may not read is taken for one that stays.
+    async fn lose_what_goes_with_its_namespace(&mut self) {
+        let there = self.result.restored.iter().chain(&self.result.overwritten).chain(&self.result.present);
+        let namespaces: BTreeSet<_> = there.filter_map(|object| object.namespace.clone()).collect();
+        for namespace in namespaces {
+            let found = self.found(&Identity::new("v1", "Namespace", None, &namespace)).await;
+            if !found.ok().flatten().as_ref().is_some_and(manifest::is_going) {
+                continue;
+            }
+            let Report { restored, overwritten, present, differing, failed, .. } = &mut self.result;
+            let goes = |object: &Identity| object.namespace.as_ref() == Some(&namespace);
+            let told: HashSet<_> = failed.iter().filter_map(|note| self.uids.get(&note.object.uid)).collect();
+            for place in [restored, overwritten, present] {
+                let going = place.extract_if(.., |object| goes(object));
+                let untold = going.filter(|object| !told.contains(&*object.uid));
+                failed.extend(untold.map(|object| Note { object, why: NAMESPACE_GOING.to_owned() }));
+            }
+            differing.retain(|note| !goes(&note.object));
+        }
+    }
+
+    /// Whether a target of a command carries out commands: it is there, and not held by this restoration.
+    async fn has_live_target(&self, command: &Manifest) -> Result<bool, String> {
+        for target in commands::targets(command) {
+            let is_held =
+                |live: &Value| create::is_incomplete(live, &target.uid) && live["spec"]["paused"] == true;
+            if self.found(&target).await?.is_some_and(|live| !is_held(&live)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn at<'a>(&'a self, kind: &'a Kind, identity: &'a Identity) -> At<'a> {
+        self.cluster.at(kind, identity.namespace.as_deref(), &identity.name)
+    }
+
+    /// The live object of a name, if it and its kind are there.
+    async fn found(&self, identity: &Identity) -> Result<Option<Value>, String> {
+        match self.cluster.kinds.of(identity) {
+            Some(kind) => create::told(self.at(kind, identity).read().await),
+            None => Ok(None),
+        }
+    }
+
+    /// Creates an object, unless it is there. An ended command is created without an owner and with its outcome.
+    async fn bring_back(&mut self, manifest: &Manifest, is_ended_command: bool) {
+        match self.place(manifest, is_ended_command).await {
+            Ok(()) => {}
+            Err(why) if is_ended_command => self.withdraw(manifest, why).await,
+            Err(why) => self.fail(manifest, why),
+        }
+        self.progress.advance();
+    }
+
+    async fn place(&mut self, manifest: &Manifest, is_ended_command: bool) -> Result<(), String> {
+        let identity = self.uids.identity(manifest);
+        let kind = self.cluster.kinds.of(&identity).cloned();
+        let kind = kind
+            .ok_or_else(|| format!("the server has no kind {} of {}", identity.kind, identity.api_version))?;
+        let is_early = is_ended_command || order::comes_before_owners(manifest);
+        let owners = if is_early { Vec::new() } else { self.owners(manifest).await? };
+        let mut object = self.uids.bound(manifest, &owners);
+        let place = self.at(&kind, &identity);
+        let (found, is_complete) = match create::told(place.read::<Value>().await)? {
+            Some(found) if manifest::is_going(&found) => return Err(GOING.to_owned()),
+            None => {
+                if manifest.is_deployment() {
+                    object["spec"]["paused"] = true.into();
+                }
+                let created = create::create(place, &object, &identity.uid).await;
+                (created.map_err(|error| create::creation_failure(&error))?, false)
+            }
+            Some(found) if create::is_incomplete(&found, &identity.uid) => (found, false),
+            Some(found) if self.choices.overwrite && !manifest.is_command() => {
+                let uid = uid(&found);
+                overwrite(place, found, &object).await?;
+                self.uids.insert(&identity.uid, &uid);
+                self.result.overwritten.push(Identity { uid, ..identity });
+                return Ok(());
+            }
+            Some(found) => (found, true),
+        };
+        let uid = uid(&found);
+        if !is_complete {
+            if is_ended_command {
+                let outcome = json!({"status": manifest.object()["status"]});
+                create::told(create::merge(place, "status", &uid, outcome).await)?;
+            }
+            // Data, commands and BasicDeployments are completed at the end.
+            if !is_early && !manifest.is_deployment() {
+                self.complete(manifest, json!({})).await?;
+            }
+        }
+        self.uids.insert(&identity.uid, &uid);
+        let identity = Identity { uid, ..identity };
+        if is_complete
+            && !manifest.is_command()
+            && let Some(field) = lost(&self.uids.bound(manifest, &[]), &found, &Value::Null).first()
+        {
+            let why = format!(
+                "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",
+                field.path
+            );
+            self.result.differing.push(Note { object: identity.clone(), why });
+        }
+        let place = if is_complete { &mut self.result.present } else { &mut self.result.restored };
+        place.push(identity);
+        Ok(())
+    }
+
+    fn fail(&mut self, manifest: &Manifest, why: String) {
+        let object = manifest.identity();
+        self.lost.insert(object.uid.clone());
+        self.result.failed.push(Note { object, why });
+    }
+}
+
+/// Gives an object the content of the backup, whatever its controller writes meanwhile.
+async fn overwrite(place: At<'_>, found: Value, object: &Value) -> Result<(), String> {
+    let mut present = found;
+    for _ in 0..ATTEMPTS {
+        match create::replace(place, &present, object).await {
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            written => return create::told(written).map(drop),
+        }
+        let found = create::told(place.read::<Value>().await)?;
+        let is_same = |found: &Value| uid(found) == uid(&present);
+        present = found.filter(is_same).ok_or("it was deleted meanwhile")?;
+    }
+    Err(CONTESTED.to_owned())
+}
+
+fn uid(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Completes restored objects: each gets its owners and the record of who applied its fields, and a `BasicDeployment` goes on.
+
+use catena_api::keys;
+use catena_cluster::Identity;
+use serde_json::{Value, json};
+
+use super::{ATTEMPTS, CONTESTED, GOING, Restoration, uid};
+use crate::{Manifest, create, manifest};
+
+impl Restoration<'_> {
+    /// The owner references with the uids of the live owners, which are found by their names.
+    pub(super) async fn owners(&mut self, manifest: &Manifest) -> Result<Vec<Value>, String> {
+        let references =
+            manifest.object()["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let mut bound = Vec::new();
+        for (owner, mut reference) in manifest.owners().into_iter().zip(references) {
+            if self.uids.get(&owner.uid).is_none() {
+                self.find_uid(&owner).await?;
+            }
+            match self.uids.get(&owner.uid) {
+                Some(uid) => {
+                    reference["uid"] = uid.into();
+                    bound.push(reference);
+                }
+                None if self.is_left_out(&owner) => {}
+                None => return Err(format!("its owner {owner} is not there: restore or create that first")),
+            }
+        }
+        Ok(bound)
+    }
+
+    async fn find_uid(&mut self, owner: &Identity) -> Result<(), String> {
+        match self.found(owner).await? {
+            Some(found) if manifest::is_going(&found) => return Err(format!("its owner {owner}: {GOING}")),
+            Some(found) => self.uids.insert(&owner.uid, &uid(&found)),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Gives data or an ended command its owners, and completes it.
+    pub(super) async fn bind(&mut self, object: &Manifest) -> Result<(), String> {
+        if self.uids.get(&object.identity().uid).is_none() {
+            return Ok(());
+        }
+        let owners = self.owners(object).await?;
+        // What a controller may have added meanwhile is the same.
+        let patch = json!({"metadata": self.uids.bound(object, &owners)["metadata"]});
+        self.complete(object, patch).await
+    }
+
+    /// Completes an object that this restoration created, with a last change.
+    pub(super) async fn complete(&self, manifest: &Manifest, change: Value) -> Result<(), String> {
+        let identity = self.uids.identity(manifest);
+        let Some(kind) = self.cluster.kinds.of(&identity) else { return Ok(()) };
+        let place = self.at(kind, &identity);
+        for _ in 0..ATTEMPTS {
+            let found = create::told(place.read().await)?;
+            let Some(found) = found.filter(|found| create::is_incomplete(found, &identity.uid)) else {
+                return Ok(());
+            };
+            let mut patch = change.clone();
+            patch["metadata"]["managedFields"] =
+                create::handed_over(&found, &identity.uid, self.uids.managed_fields(manifest));
+            // A controller may have written its status meanwhile, and keeps these fields.
+            patch["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"].clone();
+            match create::merge(place, "", &uid(&found), patch).await {
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                written => return create::told(written).map(drop),
+            }
+        }
+        Err(CONTESTED.to_owned())
+    }
+
+    /// Completes a `BasicDeployment`: from here on, its controller acts.
+    pub(super) async fn resume(&mut self, deployment: &Manifest) {
+        let uid = deployment.identity().uid;
+        if self.lost.contains(&uid) {
+            let new = self.uids.get(&uid).map(str::to_owned);
+            if self.result.restored.iter().any(|restored| Some(&restored.uid) == new.as_ref()) {
+                let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
+                self.fail(deployment, why.to_owned());
+            }
+            return;
+        }
+        let mut change = json!({"spec": {"paused": deployment.object()["spec"]["paused"]}});
+        // Meanwhile, the controller has removed the one of the former object.
+        if let Some(pin) = self.uids.pin(deployment) {
+            change["metadata"]["annotations"][keys::PINNED_REVISION] = pin.into();
+        }
+        if let Err(why) = self.complete(deployment, change).await {
+            self.fail(deployment, why);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Why a pod does not serve, with the last words of a container that does not stay up.
+
+use catena_terminal::cut;
+use kube::core::DynamicObject;
+use pod_state::{Phase, PodState, TrimmedPod};
+use serde_json::json;
+
+use super::{Health, State};
+use crate::{conditions, created, list, text};
+
+/// The reason of a pod whose containers are ready, and which waits for the condition of a readiness gate.
+const GATED: &str = "ReadinessGatesNotReady";
+/// One sentence has to hold the last words of a container.
+const MAX_LENGTH: usize = 300;
+
+/// The health of a pod that is not being deleted.
+pub fn health(pod: &DynamicObject) -> Health {
+    let created = created(&pod.metadata);
+    let known = json!({
+        "metadata": {"creationTimestamp": created},
+        "spec": {"nodeName": text(pod, "/spec/nodeName").unwrap_or_default()},
+        "status": pod.data.get("status").filter(|status| status.is_object()).unwrap_or(&json!({})),
+    });
+    let Ok(known) = serde_json::from_value::<TrimmedPod>(known) else {
+        return Health::new(State::Present, "", "");
+    };
+    let (state, trouble) = match known.state() {
+        PodState::Ready => return Health::new(State::Ready, "", "").since(known.ready_since().or(created)),
+        PodState::Finished(_) if text(pod, "/status/phase") == Some("Succeeded") => {
+            return Health::new(State::Done, "Succeeded", "");
+        }
+        PodState::Terminating => return Health::new(State::Terminating, "Terminating", ""),
+        PodState::Finished(trouble) => (State::Failed, trouble),
+        PodState::NotReady(trouble) if trouble.is_known => (State::Stuck, trouble),
+        PodState::NotReady(trouble) => (State::Moving, trouble),
+    };
+    let is_starting = state == State::Moving && known.phase() != Phase::Running;
+    let gated = conditions(pod).into_iter().find(|found| found.reason == GATED && state == State::Moving);
+    let (reason, said) = match &gated {
+        _ if is_starting => ("Starting", &*trouble.message),
+        Some(gated) => (GATED, gated.message.as_str()),
+        None => (&*trouble.reason, &*trouble.message),
+    };
+    let message = format!("{said}{}", last_run(pod, reason).unwrap_or_default());
+    let since = Some(trouble.since).filter(|since| *since != jiff::Timestamp::default());
+    Health::new(state, reason, message).since(since)
+}
+
+/// The end of the last run of the container that waits for this reason.
+fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
+    let mut all = list(pod, "/status/initContainerStatuses").chain(list(pod, "/status/containerStatuses"));
+    let container = all.find(|container| container["state"]["waiting"]["reason"] == reason)?;
+    let ended = container.pointer("/lastState/terminated")?;
+    let text = |field: &str| ended[field].as_str().unwrap_or_default();
+    let words = last_words(text("message")).map_or_else(String::new, |words| format!(", and said: {words}"));
+    let code = ended["exitCode"].as_i64().unwrap_or_default();
+    Some(format!("; its last run exited with {}, exit code {code}{words}", text("reason")))
+}
+
+/// The last error in an output, or else its last line: below an error, its causes may be listed.
+#[must_use]
+pub fn last_words(output: &str) -> Option<String> {
+    let is_error = |line: &&str| {
+        ["error: ", "fatal: ", "panicked at"].iter().any(|word| line.to_lowercase().contains(word))
+    };
+    let line = output.lines().rfind(is_error);
+    line.or_else(|| output.lines().rfind(|line| !line.trim().is_empty())).map(shortened)
+}
+
+/// A line without its margins, and not too long.
+#[must_use]
+pub fn shortened(line: &str) -> String {
+    cut(line.trim(), MAX_LENGTH).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_comes_before_its_causes_and_before_other_lines() {
+        let output = "starting\nError: --log \"x\" is not valid\n\nCaused by:\n    0: a level\n";
+        assert_eq!(last_words(output).as_deref(), Some("Error: --log \"x\" is not valid"));
+        assert_eq!(last_words("starting\nno database\n\n").as_deref(), Some("no database"));
+        assert_eq!(last_words(" \n"), None);
+        assert_eq!(shortened(&"ä".repeat(400)).chars().count(), 301);
+    }
+}

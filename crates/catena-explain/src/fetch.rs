@@ -1,0 +1,423 @@
+//! Fetches the objects of a chain: upwards by owner references, downwards by lists.
+
+use std::collections::HashSet;
+
+use anyhow::Result;
+use catena_cluster::{
+    Cluster, Gap, Identity, LabelledKinds, PAGE_SIZE, Pages, Target, first_owner, labelled_kinds,
+};
+use catena_terminal::sanitized;
+use futures::{StreamExt, stream};
+use kube::{ResourceExt, api::ListParams, core::DynamicObject};
+use operator_watch::Pruned;
+use serde_json::Value;
+
+use super::{DependentList, Node, Selector, dependents, tree};
+
+const MAX_CONCURRENT_REQUESTS: usize = 16;
+/// A longer line of owners is a circle.
+const MAX_OWNERS: usize = 16;
+
+/// The extent of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scope {
+    /// Upwards as well.
+    pub whole: bool,
+    /// Downwards in all kinds.
+    pub all_kinds: bool,
+}
+
+/// The result of a search.
+#[derive(Default)]
+pub struct Fetched {
+    /// All objects that may belong to the chain.
+    pub objects: Vec<DynamicObject>,
+    /// The uid of the asked object.
+    pub asked: String,
+    /// The uid of the object at the top.
+    pub top: String,
+    /// Missing owners.
+    pub lost_owners: Vec<LostOwner>,
+    /// The target of the asked command, if it is missing.
+    pub missing_target: Option<Identity>,
+    /// Whether the kind of the asked object is declared as one of commands on its definition.
+    pub is_declared_command: bool,
+    /// Unread parts.
+    pub gaps: Vec<Gap>,
+    /// Whether dependents of the asked object may be among the unread parts.
+    pub hides_dependents: bool,
+    /// Whether dependents of any object of the chain may be.
+    pub is_incomplete: bool,
+}
+
+/// An owner that is missing.
+pub struct LostOwner {
+    /// The uid of the object that names it.
+    pub of: String,
+    /// The owner.
+    pub owner: Identity,
+    /// Whether the server serves the version in which it is named.
+    is_served: bool,
+}
+
+impl LostOwner {
+    /// What becomes of the object that names it.
+    #[must_use]
+    pub fn remark(&self) -> String {
+        let Self { owner, is_served, .. } = self;
+        if *is_served {
+            return format!("its owner {owner} is gone: the garbage collector will delete it");
+        }
+        let version = sanitized(&owner.api_version);
+        format!(
+            "its owner {owner} is gone, but the garbage collector cannot find that out and keeps it, because the server does not serve {version}, which the owner reference names: correct apiVersion in metadata.ownerReferences, or delete it"
+        )
+    }
+}
+
+/// Fetches the chain of an object.
+///
+/// # Errors
+/// When the object does not exist, or cannot be read.
+pub async fn fetch(cluster: &Cluster, target: &Target, scope: Scope) -> Result<Fetched> {
+    let (asked, (labelled, gaps)) = futures::join!(cluster.get(target), labelled_kinds(cluster));
+    let asked = asked?;
+    let kind = cluster.kinds.of(&Identity::of(&asked));
+    let is_declared_command = kind.is_some_and(|kind| kind.is_among(&labelled.commands));
+    let mut fetched = Fetched { asked: uid(&asked), is_declared_command, gaps, ..Fetched::default() };
+    let path = if scope.whole { ascend(cluster, asked, &mut fetched).await } else { vec![asked] };
+    fetched.top = path.last().map(uid).unwrap_or_default();
+    descend(cluster, path, &labelled, scope, &mut fetched).await;
+    Ok(fetched)
+}
+
+/// An object with its dependents, as far as they could be read.
+pub async fn with_dependents(cluster: &Cluster, object: DynamicObject) -> (Option<Node>, Vec<Gap>) {
+    let (top, mut fetched) = (uid(&object), Fetched::default());
+    let scope = Scope { whole: false, all_kinds: false };
+    descend(cluster, vec![object], &LabelledKinds::default(), scope, &mut fetched).await;
+    (tree::grow(&top, &fetched.objects), fetched.gaps)
+}
+
+fn uid(object: &DynamicObject) -> String {
+    object.metadata.uid.clone().unwrap_or_default()
+}
+
+/// The line of owners, each looked up by name and compared by uid, the highest last. Not all of them would be found again
+/// from above, where dependents are searched only in the usual kinds. A command that is not bound yet has only a target.
+async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) -> Vec<DynamicObject> {
+    let mut path = vec![asked];
+    while let Some(here) = path.last().filter(|_| path.len() <= MAX_OWNERS) {
+        let owner = first_owner(&here.metadata);
+        let owner = owner.map(|owner| Identity::of_owner(owner, here.metadata.namespace.clone()));
+        let Some(above) = owner.or_else(|| tree::target(here)) else { break };
+        let Some(kind) = cluster.kinds.of(&above) else {
+            fetched.gaps.push(Gap::new(above.to_string(), "the server has no such kind"));
+            break;
+        };
+        match cluster.at(kind, above.namespace.as_deref(), &above.name).find().await {
+            Ok(Some(object)) if above.uid.is_empty() || uid(&object) == above.uid => {
+                path.push(object);
+                continue;
+            }
+            Ok(_) if above.uid.is_empty() => fetched.missing_target = Some(above),
+            Ok(_) => {
+                let is_served = kind.resource.api_version == above.api_version;
+                fetched.lost_owners.push(LostOwner { of: uid(here), owner: above, is_served });
+            }
+            Err(error) => fetched.gaps.push(Gap::of(above.to_string(), &error)),
+        }
+        break;
+    }
+    path
+}
+
+/// Lists dependents, until there is no new one.
+async fn descend(
+    cluster: &Cluster,
+    path: Vec<DynamicObject>,
+    labelled: &LabelledKinds,
+    scope: Scope,
+    fetched: &mut Fetched,
+) {
+    let mut listed: Vec<DependentList> = Vec::new();
+    // The lists of the asked object and of its dependents, and those that could not be read, whoever needs them.
+    let (mut below, mut failed): (Vec<DependentList>, Vec<DependentList>) = Default::default();
+    let mut is_below: HashSet<String> = path.first().map(uid).into_iter().collect();
+    let mut candidates: Vec<DynamicObject> = Vec::new();
+    let mut known: HashSet<String> = path.iter().map(uid).collect();
+    let mut newest = path;
+    while !newest.is_empty() {
+        let mut wanted: Vec<DependentList> = Vec::new();
+        for object in &newest {
+            for list in dependents::dependent_lists(object, &cluster.kinds, labelled, scope.all_kinds) {
+                if is_below.contains(&uid(object)) {
+                    below.push(list.clone());
+                }
+                if !listed.contains(&list) && !wanted.contains(&list) {
+                    wanted.push(list);
+                }
+            }
+        }
+        fetched.objects.append(&mut newest);
+        let answers = stream::iter(&wanted).map(async |list| (list, objects_in(cluster, list).await));
+        let answers: Vec<_> = answers.buffered(MAX_CONCURRENT_REQUESTS).collect().await;
+        for (list, answer) in answers {
+            match answer {
+                Ok(objects) => candidates.extend(objects),
+                Err(error) => {
+                    let gap = Gap::of(&list.kind.resource.plural, &error);
+                    if !fetched.gaps.contains(&gap) {
+                        fetched.gaps.push(gap);
+                    }
+                    failed.push(list.clone());
+                }
+            }
+        }
+        listed.append(&mut wanted);
+        let (belonging, rest): (Vec<_>, Vec<_>) =
+            candidates.into_iter().partition(|candidate| belongs(candidate, &known, &fetched.objects));
+        candidates = rest;
+        let mut new = Vec::new();
+        for candidate in belonging {
+            if candidate.owner_references().iter().any(|owner| is_below.contains(&owner.uid)) {
+                is_below.insert(uid(&candidate));
+            }
+            if known.insert(uid(&candidate)) {
+                new.push(candidate);
+            }
+        }
+        let complete = stream::iter(new).map(|object| whole(cluster, object));
+        let complete: Vec<_> = complete.buffered(MAX_CONCURRENT_REQUESTS).collect().await;
+        for (object, gap) in complete {
+            newest.push(object);
+            fetched.gaps.extend(gap);
+        }
+    }
+    fetched.is_incomplete = failed.iter().any(DependentList::has_health);
+    fetched.hides_dependents = failed.iter().any(|list| list.has_health() && below.contains(list));
+}
+
+/// Whether an object is owned by a known one, or a command for one.
+fn belongs(object: &DynamicObject, known: &HashSet<String>, objects: &[DynamicObject]) -> bool {
+    object.owner_references().iter().any(|owner| known.contains(&owner.uid))
+        || tree::labelled_target(object).is_some_and(|uid| known.contains(uid))
+        || objects.iter().any(|target| tree::commands(object, target))
+}
+
+/// The whole of an object of which perhaps only the metadata is known.
+async fn whole(cluster: &Cluster, object: DynamicObject) -> (DynamicObject, Option<Gap>) {
+    let identity = Identity::of(&object);
+    let Some(kind) = cluster.kinds.of(&identity).filter(|_| object.data.is_null()) else {
+        return (object, None);
+    };
+    match cluster.at(kind, identity.namespace.as_deref(), &identity.name).find().await {
+        Ok(Some(whole)) if uid(&whole) == identity.uid => (whole, None),
+        // Deleted meanwhile: its metadata has to do.
+        Ok(_) => (object, None),
+        Err(error) => (object, Some(Gap::of(identity.to_string(), &error))),
+    }
+}
+
+async fn objects_in(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
+    let DependentList { kind, namespace, selector } = list;
+    let namespace = namespace.as_deref();
+    match selector {
+        Selector::Name(name) => Ok(cluster.at(kind, namespace, name).find().await?.into_iter().collect()),
+        Selector::Labels(labels) => cluster.list(kind, namespace, ListParams::default().labels(labels)).await,
+        Selector::Few => cluster.list(kind, namespace, ListParams::default()).await,
+        Selector::Metadata => related(cluster, list).await,
+    }
+}
+
+/// The metadata of the objects that have an owner, or a label with the uid of their target.
+async fn related(cluster: &Cluster, list: &DependentList) -> kube::Result<Vec<DynamicObject>> {
+    let DependentList { kind, namespace, .. } = list;
+    let params = match namespace {
+        // From the server's cache and in one response: a page costs a round trip.
+        Some(_) if kind.is_namespaced => ListParams::default().match_any(),
+        // The objects of a whole cluster are too many for one response.
+        _ => ListParams::default().limit(PAGE_SIZE),
+    };
+    let mut pages = Pages::of_metadata(&cluster.client, kind.url(namespace.as_deref()), params);
+    let mut objects = Vec::new();
+    while let Some(page) = pages.next::<Pruned>().await? {
+        let all = page.into_iter().map(|Pruned { metadata }| DynamicObject {
+            types: Some(kind.types()),
+            metadata,
+            data: Value::Null,
+        });
+        let is_related = |object: &DynamicObject| {
+            !object.owner_references().is_empty() || tree::labelled_target(object).is_some()
+        };
+        objects.extend(all.filter(is_related));
+    }
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_cluster::{
+        Kind,
+        testing::{cluster, serving},
+    };
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(owners: &[Value]) -> DynamicObject {
+        let metadata = json!({"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owners});
+        serde_json::from_value(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_owner_whose_name_would_be_another_request_is_not_asked_for() {
+        let (cluster, requests) = cluster();
+        for name in ["?watch=true", "a/../b", ""] {
+            let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": name, "uid": "s"});
+            let mut fetched = Fetched::default();
+            let path = ascend(&cluster, pod(&[owner]), &mut fetched).await;
+            assert_eq!((path.len(), fetched.lost_owners.len()), (1, 0));
+            let gap = Gap::new(format!("BasicReplicaSet/{name}"), format!("{name:?} is not an object name"));
+            assert_eq!(fetched.gaps, [gap]);
+        }
+        assert!(requests.lock().unwrap().is_empty(), "{requests:?}");
+    }
+
+    #[tokio::test]
+    async fn the_garbage_collector_needs_a_version_that_is_served_to_find_out_that_an_owner_is_gone() {
+        let (cluster, _) = cluster();
+        for (version, expected) in [("v1alpha1", "will delete it"), ("v1alpha0", "keeps it")] {
+            let owner = json!({
+                "apiVersion": format!("catena.dev/{version}"), "kind": "BasicReplicaSet", "name": "web", "uid": "s",
+            });
+            let mut fetched = Fetched::default();
+            ascend(&cluster, pod(&[owner]), &mut fetched).await;
+            let remark = fetched.lost_owners[0].remark();
+            assert!(remark.contains(expected), "{remark}");
+        }
+    }
+
+    #[tokio::test]
+    async fn unread_lists_hide_the_dependents_of_the_objects_below_alone() {
+        let object = |kind: &str| -> DynamicObject {
+            let metadata = json!({"name": "web", "namespace": "shop", "uid": kind});
+            serde_json::from_value(
+                json!({"apiVersion": "catena.dev/v1alpha1", "kind": kind, "metadata": metadata}),
+            )
+            .unwrap()
+        };
+        let (cluster, _) = cluster();
+        let hides = async |path: Vec<DynamicObject>, commands: Vec<Kind>| {
+            let labelled = LabelledKinds { commands, ..LabelledKinds::default() };
+            let mut fetched = Fetched::default();
+            let scope = Scope { whole: true, all_kinds: false };
+            descend(&cluster, path, &labelled, scope, &mut fetched).await;
+            (fetched.gaps.len(), fetched.hides_dependents)
+        };
+        assert_eq!(hides(vec![object("BasicReplicaSet")], vec![]).await, (1, true));
+        assert_eq!(hides(vec![pod(&[]), object("BasicReplicaSet")], vec![]).await, (1, false));
+        // Commands come and go beside a chain.
+        let restarts = cluster.kinds.find("basicdeploymentrestarts").unwrap().clone();
+        assert_eq!(hides(vec![pod(&[])], vec![restarts]).await, (1, false));
+    }
+
+    /// The kinds of the children that are found on a server with these answers.
+    async fn children(answer: impl Fn(&str) -> Option<Value> + Send + 'static) -> Vec<String> {
+        let deployment = serde_json::from_value(json!({
+            "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u1"},
+            "status": {"child": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+        }));
+        let (cluster, _) = serving(answer);
+        let mut fetched = Fetched::default();
+        let scope = Scope { whole: true, all_kinds: false };
+        descend(&cluster, vec![deployment.unwrap()], &LabelledKinds::default(), scope, &mut fetched).await;
+        let tree = tree::grow("u1", &fetched.objects).unwrap();
+        let kinds = tree.children.iter().map(|child| child.identity.kind.clone());
+        kinds.filter(|kind| kind != "ControllerRevision").collect()
+    }
+
+    fn list(item: &Value) -> Value {
+        json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [item]})
+    }
+
+    /// Metadata of an object that the BasicDeployment owns.
+    fn owned_metadata(uid: &str) -> Value {
+        let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "u1", "controller": true});
+        json!({"name": "web", "namespace": "shop", "uid": uid, "ownerReferences": [owner]})
+    }
+
+    #[tokio::test]
+    async fn a_former_child_is_found_by_the_name_that_a_revision_records_also_while_it_is_deleted() {
+        let found = children(|uri| {
+            let labelled = |plural: &str| {
+                uri.contains(&format!("/{plural}?"))
+                    && uri.contains("labelSelector=catena.dev%2Fdeployment-uid%3Du1")
+            };
+            let mut metadata = owned_metadata("r");
+            metadata["labels"] = json!({"catena.dev/deployment-uid": "u1"});
+            if labelled("controllerrevisions") {
+                let rendering =
+                    json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "web"}});
+                return Some(list(&json!({"metadata": metadata, "data": rendering, "revision": 1})));
+            }
+            let mut former = owned_metadata("s");
+            former["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+            uri.ends_with("/statefulsets/web").then(|| json!({"metadata": former, "spec": {"replicas": 1}}))
+        });
+        assert_eq!(found.await, ["StatefulSet"]);
+    }
+
+    #[tokio::test]
+    async fn a_child_without_its_label_is_found_by_its_name_if_it_is_owned() {
+        for (owner, expected) in [("u1", &["Deployment"][..]), ("u2", &[][..])] {
+            let found = children(move |uri| {
+                let mut metadata = owned_metadata("d");
+                metadata["ownerReferences"][0]["uid"] = owner.into();
+                uri.ends_with("/deployments/web").then(|| json!({"metadata": metadata}))
+            });
+            assert_eq!(found.await, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_objects_of_a_whole_cluster_are_read_page_by_page() {
+        let (cluster, requests) = serving(|uri| {
+            let owner = json!({"apiVersion": "acme.dev/v1", "kind": "Site", "name": "s", "uid": "s"});
+            let is_second = uri.contains("continue=more");
+            let name = if is_second { "b" } else { "a" };
+            let items = json!([{"metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": [owner]}}]);
+            let more = if is_second || !uri.contains("limit=") { "" } else { "more" };
+            Some(json!({"kind": "List", "apiVersion": "v1", "metadata": {"continue": more}, "items": items}))
+        });
+        let list = |namespace: Option<&str>| DependentList {
+            kind: cluster.kinds.find("pods").unwrap().clone(),
+            namespace: namespace.map(str::to_owned),
+            selector: Selector::Metadata,
+        };
+        let found = related(&cluster, &list(None)).await.unwrap();
+        assert_eq!(found.iter().map(ResourceExt::name_any).collect::<Vec<_>>(), ["a", "b"]);
+        let paged = |uri: &String| uri.contains("limit=500") && !uri.contains("resourceVersion=");
+        assert!(requests.lock().unwrap().iter().all(paged), "{requests:?}");
+        // In a namespace, one response from the cache is faster.
+        related(&cluster, &list(Some("shop"))).await.unwrap();
+        let newest = requests.lock().unwrap().last().cloned().unwrap();
+        assert!(newest.contains("resourceVersion=0") && !newest.contains("limit="), "{newest}");
+    }
+
+    #[tokio::test]
+    async fn a_command_whose_target_would_be_another_request_asks_for_none() {
+        let (cluster, requests) = cluster();
+        let mut command = pod(&[]);
+        command.types = Some(kube::core::TypeMeta {
+            api_version: "catena.dev/v1alpha1".into(),
+            kind: "BasicDeploymentRestart".into(),
+        });
+        command.data = json!({"spec": {"targetRef": {"name": "?watch=true"}}});
+        let mut fetched = Fetched::default();
+        ascend(&cluster, command, &mut fetched).await;
+        assert_eq!((fetched.missing_target, fetched.gaps.len()), (None, 1));
+        assert!(requests.lock().unwrap().is_empty(), "{requests:?}");
+    }
+}

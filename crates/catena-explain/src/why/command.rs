@@ -1,0 +1,215 @@
+//! A command that is not finished: not bound, queued, refused, or waiting for its effect.
+
+use catena_api::{
+    command::{BOUND, SUCCEEDED},
+    keys,
+};
+use catena_cluster::{State, conditions, last_write, number, text};
+use catena_terminal::age;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
+
+use super::{
+    BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, unreported,
+    warnings,
+};
+use crate::Node;
+
+/// The controller that carries out commands.
+const RUNNER: &str = "command-runner";
+/// The controller that deletes finished commands.
+const REAPER: &str = "command-reaper";
+/// The condition of an object that a controller is at work on.
+const RECONCILING: &str = "Reconciling";
+/// The API server records the times of writes in whole seconds.
+const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
+
+/// What decides about a command.
+pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
+    match node.health.state {
+        _ if !objects::is_command(node) => foreign(node, facts).map(Step::own),
+        State::Done => None,
+        State::Failed => Some(Step::own(own(node, "CommandFailed"))),
+        _ => Some(waiting(node, facts)),
+    }
+}
+
+/// The cause of a command of a kind that has no room for the binder's condition: the binder does not run, or its Event names
+/// the obstacle.
+fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
+    if node.identity.uid == facts.asked.identity.uid
+        && is_overlooked(facts)
+        && let Some(cause) = facts.not_running(&node.identity, BINDER)
+    {
+        return Some(cause);
+    }
+    let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
+    let warning = warnings.find(|warning| !is_over(node, warning))?;
+    Some(not_bound(node, &warning.reason).message(&warning.message).since(warning.since))
+}
+
+/// Whether command-binder has bound the command since it warned. A mark that somebody else wrote binds nothing.
+fn is_over(node: &Node, warning: &Warning) -> bool {
+    if !is_marked(node) {
+        return false;
+    }
+    let metadata = &node.object.metadata;
+    if metadata.managed_fields.iter().flatten().next().is_none() {
+        return true;
+    }
+    let bound_at =
+        last_write(metadata, |entry| entry.manager.as_deref() == Some(BINDER) && entry.subresource.is_none());
+    bound_at.is_some_and(|bound_at| {
+        warning.at.is_none_or(|at| at.duration_since(bound_at) <= RESOLUTION_OF_WRITES)
+    })
+}
+
+/// Whether an object has the mark of a bound command.
+fn is_marked(node: &Node) -> bool {
+    let object = &node.object;
+    object.annotations().contains_key(keys::BOUND_TO) || object.labels().contains_key(keys::TARGET_UID)
+}
+
+/// Whether the asked object is of a kind that is declared as one of commands, and nobody reports on it.
+fn is_unanswered(facts: &Facts) -> bool {
+    let node = facts.asked;
+    let is_open = !objects::is_command(node) && node.deleted.is_none() && !objects::has_ended(node);
+    facts.surroundings.is_declared_command && is_open && !is_new(node, facts)
+}
+
+/// Whether it is not bound either.
+fn is_overlooked(facts: &Facts) -> bool {
+    let asked = facts.asked;
+    is_unanswered(facts) && asked.object.owner_references().is_empty() && !is_marked(asked)
+}
+
+/// An object that may be a command, and about which no warning of command-binder is left.
+pub fn overlooked(facts: &Facts) -> Option<String> {
+    let advice = &reasons::describe("BinderSilent")?.remedy;
+    is_overlooked(facts).then(|| {
+        format!(
+            "if it is a command, it is not bound, and no warning of {BINDER} tells why: {advice}; with mode: Observe, an Event WouldBind tells that it is only observed"
+        )
+    })
+}
+
+/// Whether the asked object is a command of which nobody reports whether it is carried out.
+pub fn is_uncarried(facts: &Facts) -> bool {
+    is_unanswered(facts) && facts.asked.health.state == State::Present
+}
+
+/// A finished command that is still there although its TTL is over.
+pub fn outlived(facts: &Facts) -> Option<String> {
+    let node = facts.asked;
+    if !objects::is_command(node) || objects::is_waiting(node) || node.deleted.is_some() {
+        return None;
+    }
+    let ttl = number(&node.object, "/spec/ttlSecondsAfterFinished")?;
+    let finished: Timestamp = text(&node.object, "/status/completionTime")?.parse().ok()?;
+    let over = finished.checked_add(SignedDuration::from_secs(ttl)).ok()?;
+    if facts.now.duration_since(over) < REPORT_GRACE {
+        return None;
+    }
+    let why = match facts.verdict(REAPER) {
+        Verdict::Down(down) => down,
+        Verdict::Runs | Verdict::Unknown(_) => format!(
+            "{REAPER} keeps it, as a command that a tool declares or that was created again (its labels, annotations and Events tell), or its values have no entry for the kind"
+        ),
+    };
+    Some(format!("its TTL has been over for {}: {why}", age(facts.now, over)))
+}
+
+/// Whether the binder may not have got to a command yet.
+fn is_new(node: &Node, facts: &Facts) -> bool {
+    node.created.is_none() || unreported::is_new(node.created, facts)
+}
+
+fn not_bound(node: &Node, reason: &str) -> Cause {
+    let row = reasons::describe_binding(reason).or_else(|| reasons::describe("NotBound"));
+    Cause::described(&node.identity, reason, row)
+}
+
+/// The obstacle of a command that has not ended.
+fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
+    let conditions = conditions(&node.object);
+    let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
+    let is_target =
+        |other: &&Node| other.children.iter().any(|child| child.identity.uid == node.identity.uid);
+    let Some(target) = facts.top.all().find(is_target).filter(|_| !node.unbound) else {
+        return Step::own(unbound(node, find(BOUND), facts));
+    };
+    // A command with another reason does not wait for its turn.
+    let may_be_queued =
+        find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
+    if let Some(first) = older(node, target).filter(|_| may_be_queued) {
+        let queued = Cause::with(&node.identity, "Queued").message(&first.health.message).since(node.created);
+        let queued = queued.in_case("older command", &[("{command}", &first.identity.to_string())]);
+        // That the first one goes on is no news.
+        return Step { only_obstacles: true, ..Step::to([first], Some(queued)) };
+    }
+    // What is of another group may be carried out by its own operator.
+    let runner = (node.identity.group() == keys::GROUP).then_some(RUNNER);
+    let mut responsible = runner.into_iter().chain(controllers::controller_of(&target.identity));
+    if let Some(cause) = responsible.find_map(|controller| facts.not_running(&node.identity, controller)) {
+        return Step::own(cause);
+    }
+    // It is in progress: the blocker of its target blocks it.
+    let reports = [find(SUCCEEDED), find(RECONCILING)];
+    let is_reported = reports.iter().any(Option::is_some) && node.health.state != State::Unreported;
+    let cause = if is_reported || is_new(node, facts) {
+        own(node, "UnderWay")
+    } else {
+        let message = warnings::after("", node, facts);
+        Cause::with(&node.identity, "NotCarriedOut").message(message).since(node.created)
+    };
+    Step::to([target], Some(cause))
+}
+
+fn own(node: &Node, fallback: &str) -> Cause {
+    let Node { identity, health, .. } = node;
+    let reason = if health.reason.is_empty() { fallback } else { &health.reason };
+    let row = reasons::describe_of(identity, reason);
+    let said = Some(health.message.clone()).filter(|said| !said.is_empty());
+    let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
+    let message = said.or_else(done).unwrap_or_default();
+    let mut cause = Cause::described(identity, reason, row.or_else(|| reasons::describe(fallback)));
+    if row.is_none() && health.state != State::Failed {
+        cause = cause.advice("");
+    }
+    cause.message(message).since(health.since.or(node.created))
+}
+
+fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
+    let said = bound.map_or("", |bound| &bound.message);
+    let reported_at =
+        bound.map(|bound| bound.last_transition_time.0).filter(|at| *at != Timestamp::default());
+    let told = |cause: Cause| {
+        let message = if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() };
+        cause.message(message).since(reported_at)
+    };
+    if let Some(target) = &facts.surroundings.missing_target {
+        let cause = not_bound(node, "TargetNotFound");
+        return told(cause.in_case("missing target", &[("{target}", &target.to_string())]));
+    }
+    if let Some(cause) = facts.not_running(&node.identity, BINDER) {
+        return cause;
+    }
+    let runs = facts.verdict(BINDER) == Verdict::Runs;
+    let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
+    match bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty()) {
+        Some(reason) => told(not_bound(node, reason)),
+        // It has not been bound for as long as it exists.
+        None => told(not_bound(node, silent)).since(node.created),
+    }
+}
+
+/// The oldest unfinished command before this one: they run one at a time.
+fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
+    let order = |node: &Node| (node.created, node.identity.uid.clone());
+    let before = target
+        .children
+        .iter()
+        .filter(|other| objects::is_waiting(other) && !other.unbound && order(other) < order(node));
+    before.min_by_key(|other| order(other))
+}

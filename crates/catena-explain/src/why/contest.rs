@@ -1,0 +1,125 @@
+//! Somebody who changes the child of a BasicDeployment again and again, so that it never comes to rest.
+
+use catena_api::keys;
+use catena_cluster::{Identity, condition, list, text};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
+
+use super::{Cause, Facts, Finding, objects};
+use crate::Node;
+
+/// The reason of an object whose controller has repeated a write too often.
+pub const REASON: &str = "RepeatedWrites";
+
+/// The contest about the asked object, or about the one above or below it.
+pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
+    let asked = facts.asked;
+    // Neither a finished command nor a revision depends on it.
+    if asked.serving.is_none() && !objects::is_waiting(asked) {
+        return None;
+    }
+    let told = facts.top.all().filter(|node| told(node).is_some() && node.deleted.is_none());
+    let mut concerned = told
+        .filter(|node| node.find(&asked.identity.uid).is_some() || asked.find(&node.identity.uid).is_some());
+    concerned.find_map(|node| {
+        let (child, cause) = contested(node)?;
+        let is_child = |node: &Node| node.identity.uid == child.identity.uid;
+        let path = objects::path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
+        Some(Finding { cause, path })
+    })
+}
+
+/// The object that somebody keeps changing: the child that the message of its parent names. Otherwise the parent, whose
+/// message says more: a child whose label is what the fight is about belongs to nobody meanwhile.
+fn contested(node: &Node) -> Option<(&Node, Cause)> {
+    let said = told(node)?;
+    let by = changed_by(&said.message);
+    let child = child_in(&said.message, node).filter(|_| by.is_some());
+    let at = child.unwrap_or(node);
+    let mut cause = Cause::with(&at.identity, REASON);
+    if let Some(by) = by {
+        let what = if child.is_some() { "is" } else { "has a child that is" };
+        cause = cause.meaning(format!("{what} changed again and again by {by}"));
+    }
+    Some((at, cause.message(said.message).since(Some(said.last_transition_time.0))))
+}
+
+/// Whom a message blames, in the words of the kit. The writes of a field manager may leave no trace on the object, where the
+/// last writer of other fields may have nothing to do with it.
+fn changed_by(message: &str) -> Option<String> {
+    let (before, _) = message.split_once(" keeps changing ")?;
+    if before.ends_with("somebody else") {
+        return Some("somebody else".to_owned());
+    }
+    let (_, quoted) = before.split_once("the field manager ")?;
+    serde_json::from_str(quoted).ok()
+}
+
+/// The field manager of the parents.
+const PARENT: &str = "basic-deployment-controller";
+/// The kinds of objects that make somebody else write: an autoscaler scales, and a webhook changes what is written.
+pub const WRITERS: [(&str, &str); 2] = [
+    ("autoscaling", "horizontalpodautoscalers"),
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+];
+
+/// Who may write the contested children beside their controller, as far as autoscalers, webhooks and field managers tell.
+pub fn writers(facts: &Facts) -> Vec<String> {
+    let contested = facts.top.all().filter_map(|node| Some((node, told(node)?.message)));
+    let told = contested.filter_map(|(node, said)| Some(writers_of(child_in(&said, node)?, &said, facts)));
+    told.flatten().collect()
+}
+
+/// The child that a message of its parent names.
+fn child_in<'n>(message: &str, parent: &'n Node) -> Option<&'n Node> {
+    parent.children.iter().find(|child| {
+        let Identity { kind, name, .. } = &child.identity;
+        message.contains(&format!(" of {kind} {name:?}"))
+    })
+}
+
+fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
+    let (name, field) = (&child.identity, field_in(said));
+    let by_object = facts.surroundings.related.writers.iter().filter_map(|writer| {
+        let of = |pointer: &str| text(&writer.object, pointer).unwrap_or_default();
+        if of("/spec/scaleTargetRef/name") == name.name && of("/spec/scaleTargetRef/kind") == name.kind {
+            return Some(format!("{} scales {name}", writer.identity));
+        }
+        let matching = list(&writer.object, "/webhooks").filter(|webhook| changes(webhook, name));
+        let matching: Vec<&str> = matching.filter_map(|webhook| webhook["name"].as_str()).collect();
+        let names = matching.join(", ");
+        (!names.is_empty())
+            .then(|| format!("{} may change {name} when it is written: {names}", writer.identity))
+    });
+    let managers = child.object.metadata.managed_fields.iter().flatten().filter_map(|entry| {
+        let owned = &entry.fields_v1.as_ref()?.0;
+        let path = format!("/f:{}", field?.replace('.', "/f:"));
+        let manager = entry.manager.as_deref().filter(|manager| !said.contains(manager))?;
+        let is_other = manager != PARENT && owned.pointer(&path).is_some();
+        is_other
+            .then(|| format!("the field manager {manager} also owns {} of {name}", field.unwrap_or_default()))
+    });
+    by_object.chain(managers).collect()
+}
+
+/// The field that somebody keeps changing.
+fn field_in(message: &str) -> Option<&str> {
+    message.split_once(" keeps changing ")?.1.split_once(" of ").map(|(field, _)| field)
+}
+
+/// Whether a webhook is called for the objects of a kind.
+fn changes(webhook: &Value, object: &Identity) -> bool {
+    let rules = webhook["rules"].as_array().into_iter().flatten();
+    let has = |list: &Value, wanted: &str| {
+        list.as_array().into_iter().flatten().any(|item| item == "*" || *item == wanted)
+    };
+    let plural = format!("{}s", object.kind.to_lowercase());
+    rules.into_iter().any(|rule| has(&rule["apiGroups"], object.group()) && has(&rule["resources"], &plural))
+}
+
+/// The report of a BasicDeployment that its controller has changed its child back again and again.
+pub fn told(node: &Node) -> Option<Condition> {
+    let is_parent = (node.identity.group(), node.identity.kind.as_str()) == (keys::GROUP, "BasicDeployment");
+    let said = condition(&node.object, "Ready").filter(|_| is_parent)?;
+    (said.status == "False" && said.reason == REASON).then_some(said)
+}

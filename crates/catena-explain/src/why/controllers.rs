@@ -1,0 +1,158 @@
+//! Whether the controllers of Catena are running, judged by their Leases and Deployments.
+
+use std::collections::BTreeMap;
+
+use catena_api::keys;
+use catena_cluster::Identity;
+use catena_terminal::age;
+use jiff::{SignedDuration, Timestamp};
+
+/// The label with the name of a program, or of the chart if that has another name.
+pub const NAME: &str = "app.kubernetes.io/name";
+/// The reason when no controller is running.
+pub const NOT_RUNNING: &str = "ControllerNotRunning";
+
+/// The controllers of Catena, as far as they can be seen.
+#[derive(Default)]
+pub struct Controllers {
+    pub seen: Vec<Installation>,
+    /// Why the list may be incomplete.
+    pub unseen: Option<String>,
+}
+
+/// A controller as its Lease and its Deployment show it.
+#[derive(Default)]
+pub struct Installation {
+    /// The name of its program.
+    pub controller: String,
+    /// The name of its Deployment and its Lease.
+    pub name: String,
+    /// Their namespace.
+    pub namespace: String,
+    /// Its Lease.
+    pub lease: Option<Lease>,
+    /// The numbers of its available and of its desired pods.
+    pub pods: Option<(i64, i64)>,
+    /// The first of its pods that has a trouble; of any pod, if its Lease is not renewed.
+    pub trouble: Option<PodTrouble>,
+    /// The labels of its pods.
+    pub labels: BTreeMap<String, String>,
+    /// Whether its Deployment has pods of an earlier state beside new ones.
+    pub is_updating: bool,
+}
+
+/// A Lease for leader election.
+#[derive(Default)]
+pub struct Lease {
+    /// Its holder; empty when it was released.
+    pub holder: String,
+    /// The time of its last renewal, by the clock of this machine.
+    pub renewed: Option<Timestamp>,
+    /// How long a renewal lasts.
+    pub lasts: SignedDuration,
+    /// Whether its holder is one of the controller's pods; `None` if that could not be found out.
+    pub is_held_by_pod: Option<bool>,
+}
+
+/// A pod of a controller that does not do its work.
+pub struct PodTrouble {
+    /// Its namespace and name, its state, and the last words of its container or the last error in its log.
+    pub told: String,
+    /// Whether its container is running.
+    pub runs: bool,
+    /// Whether it does not proceed by itself.
+    pub is_stuck: bool,
+}
+
+/// Whether a controller is running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Runs,
+    /// It is not: in a sentence, to be read after "because" or alone.
+    Down(String),
+    /// That is unknown, for this reason.
+    Unknown(String),
+}
+
+impl Controllers {
+    /// The installations of a controller. Anybody can label a Deployment, but only an installation has a Lease, unless the
+    /// chart has none.
+    pub fn installed<'c>(&'c self, controller: &'c str) -> impl Iterator<Item = &'c Installation> {
+        let all = self.seen.iter().filter(move |seen| seen.controller == controller);
+        let has_lease = all.clone().any(|seen| seen.lease.is_some());
+        all.filter(move |seen| seen.lease.is_some() || !has_lease)
+    }
+
+    /// Whether a controller is running.
+    pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
+        let downs: Vec<Option<String>> = self.installed(controller).map(|seen| seen.down(now)).collect();
+        if downs.contains(&None) {
+            return Verdict::Runs;
+        }
+        match (downs.into_iter().flatten().next(), &self.unseen) {
+            (Some(down), _) => Verdict::Down(down),
+            (None, Some(why)) => Verdict::Unknown(why.clone()),
+            (None, None) => Verdict::Down(format!("no {controller} is running: it is not installed")),
+        }
+    }
+}
+
+impl Lease {
+    /// Whether somebody holds it.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        let is_recent = |renewed| now.duration_since(renewed) <= self.lasts;
+        self.renewed.is_some_and(is_recent) && !self.holder.is_empty()
+    }
+}
+
+impl Installation {
+    /// Why it is not running, if it is not.
+    fn down(&self, now: Timestamp) -> Option<String> {
+        let (controller, why) = (&self.controller, self.silent(now)?);
+        let Some(pod) = self.trouble.as_ref().filter(|_| !matches!(self.pods, Some((_, 0)))) else {
+            return Some(format!("no {controller} is running: {why}"));
+        };
+        let works = if pod.runs { "is running, but does not work" } else { "does not start" };
+        Some(format!("{controller} {works}: {}", pod.told))
+    }
+
+    /// Whether its pods are of interest: it does not do its work, or has new pods that do not start.
+    pub fn is_troubled(&self, now: Timestamp) -> bool {
+        self.is_updating || self.silent(now).is_some()
+    }
+
+    fn silent(&self, now: Timestamp) -> Option<String> {
+        let place = format!("{}/{}", self.namespace, self.name);
+        match self.pods {
+            Some((0, 0)) => return Some(format!("its Deployment {place} is scaled to 0")),
+            Some((0, wanted)) => {
+                return Some(format!("none of the {wanted} pods of its Deployment {place} is available"));
+            }
+            _ => {}
+        }
+        let lease = self.lease.as_ref()?;
+        let Lease { holder, renewed, is_held_by_pod, .. } = lease;
+        let ago = renewed.map(|renewed| age(now, renewed));
+        match ago {
+            // Created by the chart and not acquired yet: only the pods can tell more.
+            None => self.pods.is_none().then(|| format!("nobody has acquired its Lease {place} yet")),
+            Some(_) if lease.is_valid(now) => (*is_held_by_pod == Some(false))
+                .then(|| format!("its Lease {place} is held by {holder}, which is none of its pods")),
+            Some(ago) if holder.is_empty() => Some(format!("its Lease {place} was released {ago} ago")),
+            Some(ago) => Some(format!("its Lease {place} was last renewed {ago} ago, by {holder}")),
+        }
+    }
+}
+
+/// The controller of a kind, if it is one of ours.
+pub fn controller_of(identity: &Identity) -> Option<&'static str> {
+    if identity.group() != keys::GROUP {
+        return None;
+    }
+    match identity.kind.as_str() {
+        "BasicReplicaSet" => Some("basic-replicaset-controller"),
+        kind if kind.starts_with("BasicDeployment") => Some("basic-deployment-controller"),
+        _ => None,
+    }
+}

@@ -1,0 +1,215 @@
+//! An object that is deleted and still exists, and a namespace or a definition that waits for its contents: an object in such a
+//! namespace goes as well, and nothing can be created for it.
+
+use catena_api::keys;
+use catena_cluster::{
+    Identity, State, condition,
+    protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
+    text,
+};
+use catena_terminal::{age, duration};
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Cause, Facts, NOT_RUNNING, Step, Verdict, edges, objects, placement, reasons, text as words};
+use crate::{Finalizer, Node};
+
+/// More would hide the rest.
+const MAX_REMARKS: usize = 3;
+/// The conditions of a namespace that report why its deletion has not finished.
+const OF_NAMESPACES: [&str; 5] = [
+    "NamespaceFinalizersRemaining",
+    "NamespaceContentRemaining",
+    "NamespaceDeletionContentFailure",
+    "NamespaceDeletionDiscoveryFailure",
+    "NamespaceDeletionGroupVersionParsingFailure",
+];
+
+/// The word for an object whose namespace is being deleted.
+pub const TERMINATING: &str = "NamespaceTerminating";
+
+/// What a deleted object waits for: its contents, the node of a pod, the holder of a finalizer, or its dependents.
+pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
+    let since = node.deleted?;
+    if let Some(cause) = remaining(node, since) {
+        let contents = facts.surroundings.related.contents.iter();
+        let held = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
+        return Some(Step::to(held, Some(cause)));
+    }
+    let (named, missing) = edges::follow(node, facts);
+    if node.identity.kind == "Pod" && missing.is_some() {
+        return missing.map(Step::own);
+    }
+    if let Some(finalizer) = objects::holders(node).next() {
+        // A backup that fails leads further; of one that is under way, the report on the object tells more.
+        let is_stuck = |below: &Node| matches!(below.health.state, State::Stuck | State::Failed);
+        let fails = |found: &&Node| objects::way_to(found, &is_stuck).is_some();
+        let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
+        return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
+    }
+    // Deleted in the foreground: it waits for its dependents.
+    let dependents = node.children.iter().filter(|child| child.deleted.is_some());
+    let mut step = Step::to(named.into_iter().chain(dependents), Some(waits(node, since, facts)));
+    step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
+    Some(step)
+}
+
+/// Pods that were deleted and that a finalizer keeps, while others may serve in their place.
+pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
+    let is_told = |pod: &Node| {
+        pod.identity.uid == facts.asked.identity.uid
+            || cause.is_some_and(|cause| cause.object == pod.identity)
+    };
+    let pods = facts.asked.all().filter(|node| objects::is_kept_pod(node) && !is_told(node));
+    let told = pods.filter_map(|pod| {
+        let (since, finalizer) = (pod.deleted?, objects::holders(pod).next()?);
+        let (pod, name) = (&pod.identity, &finalizer.name);
+        Some(format!("{pod} was deleted {} ago, and the finalizer {name} keeps it", age(facts.now, since)))
+    });
+    told.take(MAX_REMARKS).collect()
+}
+
+/// What an object above the cause waits for, and how it is let go.
+pub fn held_for_backup(node: &Node) -> Option<String> {
+    node.deleted?;
+    objects::holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
+    let row = reasons::describe(HELD_FOR_BACKUP)?;
+    Some(format!("{} {}: {}", node.identity, row.meaning, words::with_names(&row.remedy, &node.identity)))
+}
+
+fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) -> Cause {
+    if finalizer.name == keys::BACKUP_FINALIZER {
+        return backup(node, since, facts);
+    }
+    let holder = finalizer.held_by.as_deref();
+    let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
+    let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
+    let cause = cause.in_case("finalizer", &[("{finalizer}", &finalizer.name), ("{by}", &by)]);
+    // Only controllers from our charts are known well enough to be called missing.
+    let mut seen = facts.surroundings.controllers.seen.iter();
+    let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
+    match ours.map(|holder| facts.verdict(holder)) {
+        Some(Verdict::Down(down)) => cause.message(down),
+        _ => cause,
+    }
+}
+
+/// Held until its backup is proven; the object itself has the reason for the delay.
+fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
+    if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
+        return Cause::with(&node.identity, NOT_RUNNING)
+            .in_case("no backup-controller", &[("{down}", &down)]);
+    }
+    let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
+    if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
+        return Cause::with(&node.identity, NO_ENTRY).since(Some(since));
+    }
+    let report = protection::report(&node.object.metadata);
+    let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
+    let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
+    if let Some(namespace) =
+        edges::namespace_of_backup(node).filter(|found| facts.surroundings.related.is_missing(found))
+    {
+        let cause = Cause::with(&node.identity, "NamespaceMissing");
+        let cause = cause.in_case("namespace of the backup", &[("{place}", &namespace.name)]);
+        return cause.message(text("message")).since(Some(since));
+    }
+    let backup = text("backup");
+    let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
+    // The namespace of the backup: the usual advice is for an object that cannot be created.
+    let row = reasons::describe(&reason).filter(|_| reason != TERMINATING);
+    let row = row.or_else(|| reasons::describe(HELD_FOR_BACKUP));
+    let mut cause = Cause::described(&node.identity, &reason, row).in_case("backup", &[("{by}", &of)]);
+    if let Some(backup) = edges::backup_of(node) {
+        let why = words::with_names("kubectl catena why {object}{namespace}", &backup);
+        cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
+    }
+    cause.message(text("message")).since(Some(since))
+}
+
+fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
+    let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
+    let (grace, number) = (duration(grace), (node.all().count() - 1).to_string());
+    let (reason, variant) = match (node.children.is_empty(), node.finalizers.is_empty()) {
+        _ if node.identity.kind == "Pod" && placement::hangs(node, facts.now) => ("ShuttingDown", "late end"),
+        _ if node.identity.kind == "Pod" => ("ShuttingDown", "end"),
+        (true, true) => ("Terminating", "nothing holds it"),
+        (true, false) => ("WaitsForDependents", "no dependents"),
+        (false, _) => ("WaitsForDependents", "dependents"),
+    };
+    let names = [("{grace}", grace.as_str()), ("{number}", &number)];
+    let cause = Cause::with(&node.identity, reason).in_case(variant, &names).since(Some(since));
+    if reason == "Terminating" { cause.advice("") } else { cause }
+}
+
+/// Whether objects of a kind contain others, which are deleted before them.
+pub fn is_container(identity: &Identity) -> bool {
+    matches!(
+        (identity.group(), identity.kind.as_str()),
+        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
+    )
+}
+
+/// Whether an object is inside a deleted namespace, or of the kind of a deleted definition.
+pub fn contains(container: &Node, object: &Identity) -> bool {
+    let text = |pointer: &str| text(&container.object, pointer).unwrap_or_default();
+    match container.identity.kind.as_str() {
+        "Namespace" => object.namespace.as_ref() == Some(&container.identity.name),
+        _ => object.kind == text("/spec/names/kind") && object.group() == text("/spec/group"),
+    }
+}
+
+/// The resources of which objects are left, such as `configmaps.` or `widgets.example.com`.
+pub fn resources_left(container: &Node) -> Vec<String> {
+    if container.identity.kind != "Namespace" {
+        return vec![container.identity.name.clone()];
+    }
+    let said = messages(container, &["NamespaceContentRemaining"]).unwrap_or_default();
+    let Some((_, list)) = said.split_once(": ") else { return Vec::new() };
+    let names = list.split(", ").filter_map(|item| item.split(" has ").next());
+    names.map(|name| name.trim_end_matches('.').to_owned()).collect()
+}
+
+/// The contents that a deleted namespace or definition waits for, as its own conditions report them.
+pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
+    let cause = Cause::with(&node.identity, "ContentsRemain").since(Some(since));
+    let (variant, message) = match (node.identity.group(), node.identity.kind.as_str()) {
+        ("", "Namespace") => {
+            let message = messages(node, &OF_NAMESPACES).unwrap_or_default();
+            let variant = match &message {
+                empty if empty.is_empty() && !node.finalizers.is_empty() => return None,
+                empty if empty.is_empty() => "unnamed contents",
+                said if said.contains(keys::BACKUP_FINALIZER) => "held contents",
+                _ => return Some(cause.message(message)),
+            };
+            (variant, message)
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
+            ("objects of a kind", messages(node, &["Terminating"])?)
+        }
+        _ => return None,
+    };
+    Some(cause.in_case(variant, &[]).message(message))
+}
+
+/// The messages of those conditions that are true.
+fn messages(node: &Node, types: &[&str]) -> Option<String> {
+    let of_type = |type_: &&str| {
+        let found = condition(&node.object, type_).filter(|found| found.status == "True")?;
+        Some(found.message.trim_end_matches('.').to_owned())
+    };
+    let messages: Vec<String> = types.iter().filter_map(of_type).collect();
+    (!messages.is_empty()).then(|| messages.join("; "))
+}
+
+/// The cause of an object that is not deleted yet, while its namespace is.
+pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
+    let namespace = facts.surroundings.namespace.as_ref()?;
+    let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
+    if !is_inside || objects::has_ended(node) || node.deleted.is_some() {
+        return None;
+    }
+    let since = namespace.deleted?;
+    let message = remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
+    let cause = Cause::with(&namespace.identity, TERMINATING).in_case("namespace that goes", &[]);
+    Some(cause.message(message).since(Some(since)))
+}

@@ -1,0 +1,166 @@
+//! Facts → the answer: the end of the walk, and what else a person has to know.
+
+use catena_api::keys;
+use catena_cluster::{Identity, State, condition, conditions, text};
+use catena_terminal::age;
+
+use super::{
+    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, objects, placement,
+    settings, text as words, unreported, walk, warnings,
+};
+use crate::Node;
+
+/// Finds the root cause.
+pub fn diagnose(facts: &Facts) -> Answer {
+    let asked = facts.asked;
+    let mut finding = walk::explain(asked, facts);
+    // An obstacle that stays comes before the changes of others, and these before mere progress.
+    let is_minor = |cause: &Cause| cause.is_progress || cause.reason == contest::REASON;
+    if finding.as_ref().is_none_or(|finding| is_minor(&finding.cause)) {
+        finding = contest::check(facts).or(finding);
+    }
+    if let Some(Finding { cause, .. }) = &mut finding {
+        cause.advice = words::with_names(&cause.advice, &cause.object);
+    }
+    let doubt = if finding.is_some() { None } else { doubt(facts) };
+    let well = finding.is_none() && doubt.is_none();
+    let sentence = match (&finding, doubt) {
+        (Some(finding), _) => words::sentence(asked, &finding.cause, facts.now),
+        (None, Some(doubt)) => doubt,
+        (None, None) => words::well(asked),
+    };
+    let path = finding.iter().flat_map(|finding| finding.path.iter().rev());
+    let evidence = path.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
+    let answer = Answer {
+        object: asked.identity.clone(),
+        well,
+        sentence,
+        evidence: evidence.collect(),
+        remarks: remarks(facts, finding.as_ref()),
+        root_cause: finding.map(|finding| finding.cause),
+        not_seen: facts.surroundings.gaps.clone(),
+    };
+    answer.clipped()
+}
+
+/// Why an object without a finding cannot be called well: something that would show it was not seen.
+fn doubt(facts: &Facts) -> Option<String> {
+    let asked = facts.asked;
+    let has_ended = asked.health.state == State::Done;
+    if facts.surroundings.hides_dependents && !has_ended && !objects::is_confirmed(asked) {
+        return Some(words::doubtful(asked, "its dependents could not all be read"));
+    }
+    if !has_ended && !unreported::remarks(facts).is_empty() {
+        return Some(words::outdated(asked));
+    }
+    if command::overlooked(facts).is_some() {
+        return Some(words::doubtful(asked, "may be a command that is not bound"));
+    }
+    let is_uncarried = command::is_uncarried(facts);
+    is_uncarried.then(|| words::doubtful(asked, "is a command, and nobody reports that it is carried out"))
+}
+
+fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let is_told = finding.is_some_and(|finding| finding.cause.object.kind == "Namespace");
+    let namespace = facts.surroundings.namespace.as_ref().filter(|_| !is_told);
+    remarks.extend(namespace.and_then(|namespace| namespace.deleted).map(|since| {
+        let since = age(facts.now, since);
+        format!("the namespace has been terminating for {since}: nothing can be created in it")
+    }));
+    remarks.extend(facts.surroundings.lost_owner.clone());
+    remarks.extend(orphan(facts.asked));
+    match finding {
+        None => {
+            remarks.extend(command::overlooked(facts));
+            remarks.extend(at_rest(facts.asked));
+            remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
+            if facts.asked.health.state == State::Present {
+                remarks.extend(own_words(facts.asked));
+            }
+            if facts.asked.health.state != State::Done {
+                remarks.extend(warnings::newest(facts.asked, facts));
+            }
+        }
+        Some(finding) => {
+            let is_below = |node: &&&Node| node.identity != finding.cause.object;
+            let held = finding.path.iter().filter(is_below).filter(|node| rolled_back(node).is_some());
+            remarks.extend(held.map(|node| not_the_spec(&node.identity)));
+            let above = finding.path.iter().copied().filter(|node| is_below(&node));
+            remarks.extend(above.filter_map(deletion::held_for_backup));
+        }
+    }
+    if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {
+        remarks.extend(contest::told(facts.asked).map(|told| told.message));
+    }
+    remarks.extend(contest::writers(facts));
+    remarks.extend(placement::remarks(facts));
+    remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
+    remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
+    remarks.extend(unreported::updating(facts));
+    remarks.extend(facts.asked.all().filter_map(|node| {
+        let message = condition_message(node, "UnreadParameters")?;
+        Some(format!("{}: {message}", node.identity))
+    }));
+    remarks.extend(command::outlived(facts));
+    let waiting = facts.asked.children.iter().filter(|child| objects::is_waiting(child)).count();
+    if waiting > 0 {
+        let word = if waiting == 1 { "command is" } else { "commands are" };
+        remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
+    }
+    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == NOT_RUNNING);
+    if !is_about_controller {
+        remarks.extend(unreported::remarks(facts));
+    }
+    remarks
+}
+
+/// What an object says of itself in words that only its project knows.
+fn own_words(node: &Node) -> Vec<String> {
+    let open = conditions(&node.object).into_iter().filter(|found| found.status != "True");
+    let conditions =
+        open.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
+            let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
+            format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
+        });
+    let phases = ["phase", "state", "health/status"].into_iter().filter_map(|field| {
+        let phase = text(&node.object, &format!("/status/{field}"))?;
+        Some(format!("its status.{} is {phase}", field.replace('/', ".")))
+    });
+    conditions.chain(phases).collect()
+}
+
+/// What will not happen, because the spec of an object says so.
+fn at_rest(node: &Node) -> Vec<String> {
+    let is_set = |field: &&str| node.object.data["spec"][*field] == true;
+    let set = ["paused", "suspend"].into_iter().filter(is_set);
+    set.map(|field| format!("its spec.{field} is true: it begins nothing new until that is changed"))
+        .collect()
+}
+
+/// The report of an object that stays on an older revision than its spec asks for.
+fn rolled_back(node: &Node) -> Option<String> {
+    condition_message(node, "RolledBack")
+}
+
+/// The message of a condition that exists only while it is true.
+fn condition_message(node: &Node, type_: &str) -> Option<String> {
+    condition(&node.object, type_).filter(|found| found.status == "True").map(|found| found.message)
+}
+
+/// The blocker comes from the older revision: to fix the spec would be in vain.
+fn not_the_spec(object: &Identity) -> String {
+    let advice = "`kubectl catena{namespace} history {name}` lists the others, and `kubectl catena{namespace} rollback {name} --to-revision N` chooses one";
+    let advice = words::with_names(advice, object);
+    format!(
+        "{object} was rolled back, and the blocker comes from that older revision, not from the spec: {advice}"
+    )
+}
+
+/// A child without its parent, which nothing keeps in line any more.
+fn orphan(node: &Node) -> Option<String> {
+    let labels = node.object.metadata.labels.as_ref()?;
+    let is_orphan = node.object.metadata.owner_references.iter().flatten().next().is_none();
+    (labels.contains_key(keys::DEPLOYMENT_UID) && is_orphan && node.deleted.is_none())
+        .then(|| "it was left behind by a BasicDeployment that was deleted without it, and nothing keeps it in line; one of its name, spec and template adopts it".to_owned())
+}

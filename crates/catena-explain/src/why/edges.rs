@@ -1,0 +1,187 @@
+//! The edges of a graph beside its owner references: whom an object names in its spec and status, and what was found there.
+//! Pure; `read` reads them.
+
+use catena_api::keys;
+use catena_cluster::{Identity, State, list, protection, text};
+use serde_json::Value;
+
+use super::{Cause, Facts, deletion, facts, warnings};
+use crate::Node;
+
+/// What an object is to the one that names it; the first ones are read first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Edge {
+    /// The object that a status names as its blocker.
+    BlockedBy,
+    /// The child of a former object that has the place of this one's child.
+    OldChild,
+    /// The backup that the deletion of an object waits for.
+    Backup,
+    /// The namespace in which a backup is to be made.
+    BackupNamespace,
+    /// The definition of a kind that is to be created.
+    Definition,
+    /// A claim of a pod that was not scheduled because of its claims.
+    Claim,
+    /// The storage class of a claim.
+    Class,
+    /// The node of a pod.
+    Node,
+}
+
+/// The objects that one names, and in which the cause of its state may lie.
+pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
+    let blocker = blocker(node).map(|(blocker, _)| (Edge::BlockedBy, blocker));
+    let mut found: Vec<_> = blocker.into_iter().collect();
+    if node.deleted.is_none() && node.health.state.is_healthy() {
+        return found;
+    }
+    if let Some(namespace) = namespace_of_backup(node) {
+        return vec![(Edge::BackupNamespace, namespace)];
+    }
+    found.extend(backup_of(node).map(|backup| (Edge::Backup, backup)));
+    match (node.identity.group(), node.identity.kind.as_str()) {
+        ("", "Pod") => {
+            let has_ended = node.deleted.is_none() && node.health.state == State::Failed;
+            found.extend(node_of(node).filter(|_| !has_ended).map(|on| (Edge::Node, on)));
+            found.extend(claims_of(node).into_iter().map(|claim| (Edge::Claim, claim)));
+        }
+        ("", "PersistentVolumeClaim") if node.health.reason != "Lost" => {
+            found.extend(class_of(node).map(|class| (Edge::Class, class)));
+        }
+        (keys::GROUP, "BasicDeployment") => found.extend(old_child(node).map(|old| (Edge::OldChild, old))),
+        _ => {}
+    }
+    found
+}
+
+/// The objects that one names and that exist, and the cause if one that it needs does not.
+pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Cause>) {
+    let related = &facts.surroundings.related;
+    let (mut found, mut cause) = (Vec::new(), None);
+    for (edge, to) in edges(node) {
+        match related.find(&to) {
+            Some(old) if edge == Edge::OldChild && !is_left_to(node, old) => {}
+            Some(there) => found.push(there),
+            None if related.is_missing(&to) => cause = cause.or_else(|| missing(edge, &to, node, facts)),
+            None => {}
+        }
+    }
+    (found, cause)
+}
+
+fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Cause> {
+    let says = |cause: Cause| Some(cause.message(&node.health.message).since(node.health.since));
+    match edge {
+        Edge::Node => {
+            let cause = Cause::with(&node.identity, "NodeGone");
+            let cause = says(cause.in_case("missing node", &[("{node}", &to.to_string())]))?;
+            let since = node.deleted.or(cause.since);
+            Some(cause.since(since))
+        }
+        Edge::Claim => says(Cause::with(to, "ClaimMissing")),
+        Edge::Class => {
+            let message = warnings::message(node, facts);
+            Some(Cause::with(to, "ClassMissing").message(message).since(node.created))
+        }
+        Edge::OldChild | Edge::BlockedBy | Edge::BackupNamespace | Edge::Backup | Edge::Definition => None,
+    }
+}
+
+/// The blocker that a status names, and what it says about it; also where another project has not all fields of ours.
+pub fn blocker(node: &Node) -> Option<(Identity, Cause)> {
+    let text = |field: &str| text(&node.object, &format!("/status/blockedBy/{field}")).unwrap_or_default();
+    let namespace = node.identity.namespace.as_deref();
+    let object = Identity::new(text("apiVersion"), text("kind"), namespace, text("name"));
+    let object = if facts::is_same(&node.identity, &object) { node.identity.clone() } else { object };
+    let is_named = !object.kind.is_empty() && !object.name.is_empty();
+    let cause = Cause::reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
+    is_named.then_some((object, cause))
+}
+
+/// Whether an old child holds the place of this object's: it goes, and belongs to another one.
+pub fn is_left_to(node: &Node, old: &Node) -> bool {
+    let mut owners = old.object.metadata.owner_references.iter().flatten();
+    old.deleted.is_some() && !owners.any(|owner| owner.uid == node.identity.uid)
+}
+
+/// The node that a pod was scheduled to.
+pub fn node_of(pod: &Node) -> Option<Identity> {
+    text(&pod.object, "/spec/nodeName").map(|name| Identity::new("v1", "Node", None, name))
+}
+
+/// The claims of a pod that waits for them: once it has a node, they are bound.
+fn claims_of(pod: &Node) -> Vec<Identity> {
+    let says = pod.health.message.to_lowercase();
+    let waits = says.contains("persistentvolumeclaim") || says.contains("persistent volumes");
+    if !needs_nodes(pod) || !waits || node_of(pod).is_some() {
+        return Vec::new();
+    }
+    let names = list(&pod.object, "/spec/volumes").filter_map(|volume| {
+        if let Some(name) = volume.pointer("/persistentVolumeClaim/claimName").and_then(Value::as_str) {
+            return Some(name.to_owned());
+        }
+        let volume = volume.get("ephemeral").and(volume["name"].as_str())?;
+        Some(format!("{}-{volume}", pod.identity.name))
+    });
+    let namespace = pod.identity.namespace.as_deref();
+    names.map(|name| Identity::new("v1", "PersistentVolumeClaim", namespace, &name)).collect()
+}
+
+/// The class that provides for a claim.
+pub fn class_of(claim: &Node) -> Option<Identity> {
+    text(&claim.object, "/spec/storageClassName")
+        .map(|name| Identity::new("storage.k8s.io/v1", "StorageClass", None, name))
+}
+
+/// The child of a former BasicDeployment of the same name: as the message names it, or by its usual name before there
+/// is a message.
+fn old_child(node: &Node) -> Option<Identity> {
+    let Identity { namespace, name, .. } = &node.identity;
+    let (kind, name) = match (node.health.reason.as_str(), node.health.state) {
+        ("FormerChildLeaving", _) => {
+            let (kind, rest) = node.health.message.split_once(" \"")?;
+            (kind, rest.split_once('"')?.0)
+        }
+        (_, State::Unreported) => ("BasicReplicaSet", name.as_str()),
+        _ => return None,
+    };
+    Some(Identity::new("", kind, namespace.as_deref(), name))
+}
+
+/// Whether the nodes of the cluster may explain the state of an object.
+pub fn needs_nodes(node: &Node) -> bool {
+    node.identity.kind == "Pod" && node.health.reason == "Unschedulable"
+}
+
+/// The kind whose definition is being deleted, so that a write was refused: in the words of the controller.
+pub fn terminating_kind(node: &Node) -> Option<&str> {
+    if node.health.reason != "DefinitionTerminating" {
+        return None;
+    }
+    let (_, rest) = node.health.message.split_once("the CustomResourceDefinition of ")?;
+    rest.split_whitespace().next()
+}
+
+/// Whether the contents of an object explain its state.
+pub fn needs_contents(node: &Node) -> bool {
+    node.deleted.is_some() && deletion::is_container(&node.identity)
+}
+
+/// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.
+pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
+    let report = protection::report(&node.object.metadata);
+    if node.deleted.is_none() || report["reason"] != "Forbidden" {
+        return None;
+    }
+    let (_, rest) = report["message"].as_str()?.split_once(" in the namespace \"")?;
+    Some(Identity::new("v1", "Namespace", None, rest.split_once('"')?.0))
+}
+
+/// The backup that the report on a held object names.
+pub fn backup_of(node: &Node) -> Option<Identity> {
+    let report = protection::report(&node.object.metadata);
+    let (kind, place) = report["backup"].as_str().filter(|_| node.deleted.is_some())?.split_once(' ')?;
+    let (namespace, name) = place.split_once('/').map_or((None, place), |(of, name)| (Some(of), name));
+    Some(Identity::new("", kind, namespace, name))
+}

@@ -1,0 +1,184 @@
+//! The explanation of an object, or of the child that a deleted one left behind: its chain and surroundings, read and diagnosed.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use catena_api::keys;
+use catena_cluster::{BASIC_DEPLOYMENTS, Cluster, Identity, NotFound, Target, labelled_kinds};
+use jiff::Timestamp;
+use kube::{ResourceExt, api::ListParams, core::DynamicObject};
+use tokio::time::timeout;
+
+use super::{
+    Answer, Cause, Facts, Surroundings, diagnose::diagnose, gather::gather, read::read_related, text,
+};
+use crate::{LostOwner, Node, Scope, fetch, grow, with_dependents};
+
+/// A command that has another answer to give waits no longer for an explanation.
+const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The explanation for a command that has another answer to give; `None` if it cannot be found out, or not soon.
+pub async fn explanation_aside(cluster: &Cluster, target: &Target) -> Option<Answer> {
+    timeout(ASIDE_TIMEOUT, Box::pin(explanation(cluster, target))).await.ok()?.ok()
+}
+
+/// Finds out why an object is not as it should be.
+///
+/// # Errors
+/// When the object does not exist and left nothing behind, or cannot be read.
+pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
+    let is_namespaced = cluster.kinds.find(&target.kind)?.is_namespaced;
+    let namespace = is_namespaced.then_some(cluster.namespace.as_str());
+    let scope = Scope { whole: true, all_kinds: false };
+    let (fetched, surroundings) =
+        futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
+    let fetched = match fetched {
+        Err(error) if error.is::<NotFound>() => {
+            return Box::pin(left_behind(cluster, target)).await.ok_or(error);
+        }
+        fetched => fetched?,
+    };
+    let gone = "the object was deleted just now";
+    let top = grow(&fetched.top, &fetched.objects).context(gone)?;
+    let asked = top.find(&fetched.asked).context(gone)?;
+    let lost_owner = fetched.lost_owners.iter().find(|lost| lost.of == fetched.asked);
+    let mut surroundings = Surroundings {
+        gaps: [fetched.gaps, surroundings.gaps].concat(),
+        lost_owner: lost_owner.map(LostOwner::remark),
+        missing_target: fetched.missing_target,
+        is_declared_command: fetched.is_declared_command,
+        hides_dependents: fetched.hides_dependents,
+        is_incomplete: fetched.is_incomplete,
+        ..surroundings
+    };
+    read_related(cluster, &top, &mut surroundings).await;
+    Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
+}
+
+/// The answer for an object that does not exist, if it left a child behind.
+async fn left_behind(cluster: &Cluster, target: &Target) -> Option<Answer> {
+    let kind = cluster.kinds.find(&target.kind).ok().filter(|kind| kind.full_name() == BASIC_DEPLOYMENTS)?;
+    let (version, namespace) = (&kind.resource.api_version, Some(cluster.namespace.as_str()));
+    let parent = Identity::new(version, &kind.resource.kind, namespace, &target.name);
+    let child = child_of(cluster, &parent).await?;
+    let (top, unread) = Box::pin(with_dependents(cluster, child)).await;
+    let top = top?;
+    let mut surroundings = Box::pin(gather(cluster, namespace)).await;
+    surroundings.is_incomplete = !unread.is_empty();
+    surroundings.gaps.extend(unread);
+    read_related(cluster, &top, &mut surroundings).await;
+    Some(of_child(parent, &top, &surroundings, Timestamp::now()))
+}
+
+/// The child of a deleted object: it still names it as its owner, or lost its owner and has the name of it.
+async fn child_of(cluster: &Cluster, parent: &Identity) -> Option<DynamicObject> {
+    let (labelled, _) = labelled_kinds(cluster).await;
+    let ours = cluster.kinds.named(keys::GROUP, "basicreplicasets");
+    for kind in labelled.children.iter().chain(ours) {
+        let labelled = ListParams::default().labels(keys::DEPLOYMENT_UID);
+        let listed = cluster.list(kind, parent.namespace.as_deref(), labelled).await.unwrap_or_default();
+        if let Some(child) = listed.into_iter().find(|child| is_left_by(parent, child)) {
+            return Some(child);
+        }
+    }
+    None
+}
+
+fn is_left_by(parent: &Identity, child: &DynamicObject) -> bool {
+    let owners = child.owner_references();
+    let names_it = owners.iter().any(|owner| owner.kind == parent.kind && owner.name == parent.name);
+    names_it || owners.is_empty() && child.name_any() == parent.name
+}
+
+/// The answer about the deleted object, from its child.
+pub fn of_child(parent: Identity, child: &Node, surroundings: &Surroundings, now: Timestamp) -> Answer {
+    let about_child = diagnose(&Facts { asked: child, top: child, surroundings, now });
+    let identity = &child.identity;
+    let cause = about_child.root_cause.clone().filter(|_| child.deleted.is_some()).unwrap_or_else(|| {
+        let left = Cause::with(identity, "LeftBehind");
+        let advice = text::with_names(&left.advice, identity);
+        left.advice(advice)
+    });
+    let why = if cause.object == *identity { "it".to_owned() } else { cause.object.to_string() };
+    let sentence = format!(
+        "{parent} was deleted, and left {identity} behind: {why} {} ({}).",
+        cause.meaning, cause.reason
+    );
+    Answer { object: parent, well: false, sentence, root_cause: Some(cause), ..about_child }
+}
+
+#[cfg(test)]
+mod tests {
+    use catena_cluster::testing::serving;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The kinds of a server cost two requests more.
+    const MAX_REQUESTS: usize = 26 - 2;
+
+    fn not_ready(api_version: &str, kind: &str, owner: &Value) -> Value {
+        let conditions =
+            json!([{"type": "Ready", "status": "False", "reason": "Progressing", "message": "0 of 1"}]);
+        let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": "web"});
+        json!({
+            "apiVersion": api_version, "kind": kind,
+            "metadata": {"name": "web", "namespace": "shop", "uid": kind, "ownerReferences": owner},
+            "spec": {"replicas": 1},
+            "status": {"child": child, "conditions": conditions},
+        })
+    }
+
+    fn owner(kind: &str) -> Value {
+        json!([{"apiVersion": "catena.dev/v1alpha1", "kind": kind, "name": "web", "uid": kind}])
+    }
+
+    /// Each controller has a Lease, a Deployment and a ConfigMap, and the pod is told by its owners as the blocker.
+    fn server(uri: &str) -> Option<Value> {
+        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        let plural = path.rsplit('/').next()?;
+        let items = match plural {
+            "web" if path.contains("/basicdeployments/") => {
+                return Some(not_ready("catena.dev/v1alpha1", "BasicDeployment", &Value::Null));
+            }
+            "web" if path.contains("/basicreplicasets/") => {
+                return Some(not_ready("catena.dev/v1alpha1", "BasicReplicaSet", &owner("BasicDeployment")));
+            }
+            "web" | "shop" | "version" => return None,
+            "basicreplicasets" => vec![not_ready("", "BasicReplicaSet", &owner("BasicDeployment"))],
+            "pods" if query.contains("replicaset-uid") => {
+                let waiting = json!({"reason": "ImagePullBackOff", "message": "not found"});
+                let container = json!({"name": "main", "state": {"waiting": waiting}});
+                vec![json!({
+                    "metadata": {"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owner("BasicReplicaSet")},
+                    "spec": {"nodeName": "n1"}, "status": {"phase": "Pending", "containerStatuses": [container]},
+                })]
+            }
+            "leases" | "configmaps" => {
+                let labels = json!({"app.kubernetes.io/name": "basic-deployment-controller"});
+                let metadata = json!({
+                    "name": "c", "namespace": "catena-system", "labels": labels,
+                    "annotations": {"catena.dev/settings-version": "v1"},
+                });
+                let renewed = Timestamp::now().to_string();
+                vec![json!({"metadata": metadata, "spec": {"holderIdentity": "c-1", "renewTime": renewed}})]
+            }
+            _ => vec![],
+        };
+        Some(json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+    }
+
+    #[tokio::test]
+    async fn an_explanation_costs_few_requests_and_none_twice() {
+        let (cluster, requests) = serving(server);
+        let target = Target { kind: BASIC_DEPLOYMENTS.into(), name: "web".into() };
+        let answer = explanation(&cluster, &target).await.unwrap();
+        assert_eq!(answer.root_cause.unwrap().reason, "ImagePullBackOff");
+        let mut requests = requests.lock().unwrap().clone();
+        let number = requests.len();
+        assert!(number <= MAX_REQUESTS, "{number}: {requests:#?}");
+        requests.sort();
+        requests.dedup();
+        assert_eq!(requests.len(), number, "{requests:#?}");
+    }
+}

@@ -1,0 +1,266 @@
+//! Reads the surroundings of a chain.
+
+use std::collections::BTreeMap;
+
+use catena_cluster::{
+    Cluster, Gap, Health, Identity, Pages, State, last_words, last_write, list,
+    protection::{COMPONENT, OURS, kinds_of},
+    read_failure, shortened,
+};
+use http::{Request, header::DATE};
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
+use k8s_openapi::{
+    api::{
+        apps::v1::Deployment,
+        coordination::v1::Lease as CoreLease,
+        core::v1::{ConfigMap, Event, Pod},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ListParams, LogParams},
+    client::Body,
+    core::{DynamicObject, Selector},
+};
+use serde_json::Value;
+
+use super::{
+    Cause, Controllers, Installation, Lease, NAME, PodTrouble, RefusedSettings, Surroundings, Warning, read,
+    settings, warnings,
+};
+use crate::Node;
+
+/// The namespace of Events about cluster-wide objects.
+const WIDE: &str = "default";
+/// A namespace with more pages of Events has other problems.
+const MAX_EVENT_PAGES: usize = 10;
+/// The end of a log in which the last error is looked for.
+const LOG_LINES: i64 = 100;
+
+/// Reads the surroundings of the chain of an object.
+pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
+    let ours = || ListParams::default().labels(OURS);
+    let (lead, leases, deployments, maps, deleted, warnings) = futures::join!(
+        lead(cluster),
+        cluster.all::<CoreLease>(None, ours()),
+        cluster.all::<Deployment>(None, ours()),
+        cluster.all::<ConfigMap>(None, ours()),
+        terminating(cluster, namespace),
+        warnings(cluster, namespace),
+    );
+    let maps = maps.unwrap_or_default();
+    let unseen = match (&leases, &deployments) {
+        (Err(error), Err(_)) => Some(read_failure(error)),
+        _ => None,
+    };
+    let leases = leases.unwrap_or_default();
+    let of_leases: Vec<ObjectMeta> = leases.iter().map(|lease| lease.metadata.clone()).collect();
+    let protected = kinds_of(&maps, &of_leases);
+    let mut seen = join(leases, deployments.unwrap_or_default(), lead.unwrap_or_default());
+    let mut gaps = Vec::new();
+    let ((), refused_settings) =
+        futures::join!(look_into_pods(cluster, &mut seen), settings::refused_settings(cluster, &maps));
+    if let Some(why) = &unseen {
+        gaps.push(Gap::new("the controllers of Catena", why));
+    }
+    let warnings = warnings.map(|(warnings, is_all)| (warnings, !is_all));
+    let (warnings, is_cut) = Gap::or_default(warnings, "Events", &mut gaps);
+    if is_cut {
+        gaps.push(Gap::new("some Events", "there are too many"));
+    }
+    let controllers = Controllers { seen, unseen };
+    let is_installed = |refused: &RefusedSettings| {
+        let Identity { namespace, name, .. } = &refused.cause.object;
+        let mut installed = controllers.installed(&refused.controller);
+        installed.any(|seen| seen.name == *name && Some(&seen.namespace) == namespace.as_ref())
+    };
+    // Anybody can label a ConfigMap.
+    let refused_settings = refused_settings.into_iter().filter(is_installed).collect();
+    Surroundings {
+        controllers,
+        namespace: deleted,
+        warnings,
+        protected,
+        refused_settings,
+        gaps,
+        ..Surroundings::default()
+    }
+}
+
+/// A controller's Lease and Deployment have the same name. The clock of this machine has a lead over the API server's.
+pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>, lead: SignedDuration) -> Vec<Installation> {
+    let mut seen = BTreeMap::new();
+    for lease in leases {
+        // By the clock of the controller, or by the one of the API server if that is later.
+        let written = last_write(&lease.metadata, |_| true);
+        let spec = lease.spec.unwrap_or_default();
+        let renewed = spec.renew_time.map(|time| written.map_or(time.0, |written| written.max(time.0)));
+        installation(&mut seen, &lease.metadata).lease = Some(Lease {
+            holder: spec.holder_identity.unwrap_or_default(),
+            renewed: renewed.map(|renewed| renewed.checked_add(lead).unwrap_or(Timestamp::MAX)),
+            lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
+            is_held_by_pod: None,
+        });
+    }
+    for Deployment { metadata, spec, status } in deployments {
+        let (wanted, status) = (spec.replicas.unwrap_or(1), status.unwrap_or_default());
+        let updated = status.updated_replicas.unwrap_or(0);
+        let seen = installation(&mut seen, &metadata);
+        seen.pods = Some((status.available_replicas.unwrap_or(0).into(), wanted.into()));
+        seen.labels = spec.selector.match_labels.unwrap_or_default();
+        seen.is_updating = updated != status.replicas.unwrap_or(0) || updated < wanted;
+    }
+    seen.into_values().collect()
+}
+
+/// The installation that has an object of this namespace and name.
+fn installation<'s>(
+    seen: &'s mut BTreeMap<(Option<String>, String), Installation>,
+    metadata: &ObjectMeta,
+) -> &'s mut Installation {
+    let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
+    let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone().unwrap_or_default());
+    let seen = seen.entry((namespace.clone(), name.clone())).or_default();
+    seen.controller = label(COMPONENT).or_else(|| label(NAME)).unwrap_or_default();
+    (seen.name, seen.namespace) = (name, namespace.unwrap_or_default());
+    seen
+}
+
+/// The namespace, if it is being deleted.
+async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node> {
+    let kind = cluster.kinds.named("", "namespaces")?;
+    let namespace = cluster.at(kind, None, namespace?).find().await.ok()??;
+    read::alone(namespace).filter(|namespace| namespace.deleted.is_some())
+}
+
+/// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.
+async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
+    let url = Event::url_path(&(), Some(namespace.unwrap_or(WIDE)));
+    let pages = Pages::whole(&cluster.client, url, ListParams::default().fields("type=Warning"));
+    let (events, is_all) = pages.first::<Event>(MAX_EVENT_PAGES).await?;
+    let mut warnings: Vec<Warning> = events.into_iter().map(warnings::warning).collect();
+    warnings.sort_by_key(|warning| warning.at);
+    Ok((warnings, is_all))
+}
+
+/// How far the clock of this machine is ahead of the one of the API server, in whole seconds of that; `None` if the server does
+/// not tell its time.
+async fn lead(cluster: &Cluster) -> Option<SignedDuration> {
+    let request = Request::get("/version").body(Body::empty()).ok()?;
+    let answer = cluster.client.send(request).await.ok()?;
+    lead_over(answer.headers().get(DATE)?.to_str().ok()?, Timestamp::now())
+}
+
+fn lead_over(date: &str, now: Timestamp) -> Option<SignedDuration> {
+    Some(now.duration_since(rfc2822::parse(date).ok()?.timestamp()))
+}
+
+/// Finds out whether a pod of each controller holds its Lease, and the trouble of one that does not do its work, as far as its
+/// pods may be read.
+async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation]) {
+    let Some(kind) = cluster.kinds.named("", "pods") else { return };
+    let now = Timestamp::now();
+    let looks = installations.iter_mut().filter(|seen| !seen.labels.is_empty()).map(async |seen| {
+        let own = ListParams::default().labels_from(&Selector::from_iter(seen.labels.clone()));
+        if let Some(lease) = seen.lease.as_mut().filter(|lease| lease.is_valid(now)) {
+            let pods = cluster.metadata(kind, Some(&seen.namespace), own.clone()).await.ok();
+            let is_holder = |pod: &ObjectMeta| pod.name.as_ref() == Some(&lease.holder);
+            lease.is_held_by_pod = pods.map(|pods| pods.iter().any(is_holder));
+        }
+        if seen.is_troubled(now) {
+            let pods = cluster.list(kind, Some(&seen.namespace), own).await.unwrap_or_default();
+            seen.trouble = trouble(cluster, seen, pods).await;
+        }
+    });
+    futures::future::join_all(looks).await;
+}
+
+/// The trouble of the first of these pods that has one.
+async fn trouble(cluster: &Cluster, seen: &Installation, pods: Vec<DynamicObject>) -> Option<PodTrouble> {
+    let judged =
+        pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
+    let Node { identity, health, object: pod, .. } = judged.min_by_key(|pod| rank(pod.health.state))?;
+    let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
+    let words = words_of(&logs, &pod, &health).await.map(|words| format!(", and says: {words}"));
+    let (name, state) = (pod.name_any(), state(&identity, &health));
+    Some(PodTrouble {
+        told: format!("its pod {}/{name} {state}{}", seen.namespace, words.unwrap_or_default()),
+        runs: matches!(health.state, State::Ready) || health.reason == "NotReady",
+        is_stuck: matches!(health.state, State::Stuck | State::Failed),
+    })
+}
+
+/// Pods that cannot start first, those that serve last.
+fn rank(state: State) -> u8 {
+    match state {
+        State::Stuck | State::Failed => 0,
+        State::Ready => 2,
+        _ => 1,
+    }
+}
+
+fn state(pod: &Identity, health: &Health) -> String {
+    if health.state == State::Ready {
+        return "is ready, but has not renewed its Lease".to_owned();
+    }
+    let cause = Cause::reported(pod, &health.reason, &health.message);
+    format!("{} ({})", cause.meaning, cause.reason)
+}
+
+/// The message of the container that ended last, or else the last error in the log.
+async fn words_of(logs: &Api<Pod>, pod: &DynamicObject, health: &Health) -> Option<String> {
+    let ended = list(pod, "/status/containerStatuses").find_map(|container| {
+        let ended = [container.pointer("/lastState/terminated"), container.pointer("/state/terminated")];
+        let said = ended.into_iter().flatten().find_map(|ended| ended["message"].as_str());
+        said.filter(|said| !said.is_empty()).map(str::to_owned)
+    });
+    let crashes = health.state == State::Stuck;
+    if let Some(said) = ended.filter(|_| crashes) {
+        return last_words(&said);
+    }
+    let params = LogParams { tail_lines: Some(LOG_LINES), previous: crashes, ..LogParams::default() };
+    let log = logs.logs(&pod.name_any(), &params).await.ok()?;
+    if crashes { last_error(&log).or_else(|| last_words(&log)) } else { last_error(&log) }
+}
+
+/// The last warning or error of a log in JSON or for people.
+fn last_error(log: &str) -> Option<String> {
+    log.lines().rev().find_map(|line| {
+        let Ok(entry) = serde_json::from_str::<Value>(line) else {
+            let is_bad = [" ERROR ", " WARN ", "Error:", "error:"].iter().any(|word| line.contains(word));
+            return is_bad.then(|| shortened(line));
+        };
+        let level = entry["level"].as_str().unwrap_or_default();
+        let text = |field: &str| entry[field].as_str().filter(|text| !text.is_empty());
+        let said = [text("message"), text("error")].into_iter().flatten().collect::<Vec<_>>().join(": ");
+        (matches!(level, "ERROR" | "WARN") && !said.is_empty()).then(|| shortened(&said))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lead_of_a_clock_is_read_from_the_date_of_an_answer() {
+        let now = "2026-01-01T00:10:00Z".parse().unwrap();
+        let lead = |date: &str| lead_over(date, now).map(|lead| lead.as_secs());
+        assert_eq!(lead("Thu, 01 Jan 2026 00:00:00 GMT"), Some(600));
+        assert_eq!(lead("Thu, 01 Jan 2026 00:10:30 GMT"), Some(-30));
+        assert_eq!(lead("yesterday"), None);
+    }
+
+    #[test]
+    fn the_last_error_of_a_log_is_found_in_json_and_in_text() {
+        let json = "{\"level\":\"WARN\",\"message\":\"pods cannot be watched\",\"error\":\"403\"}\n{\"level\":\"INFO\",\"message\":\"a pass\"}\n";
+        assert_eq!(last_error(json).as_deref(), Some("pods cannot be watched: 403"));
+        let text =
+            "2026-01-01T00:00:00Z ERROR the Lease cannot be renewed\n2026-01-01T00:00:01Z  INFO a pass\n";
+        assert_eq!(
+            last_error(text).as_deref(),
+            Some("2026-01-01T00:00:00Z ERROR the Lease cannot be renewed")
+        );
+        assert_eq!(last_error("all is well"), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! The cause that lies with an object itself, in its own words or in those of a Warning about it.
+
+use catena_cluster::{State, condition, conditions, list, text};
+use jiff::SignedDuration;
+use serde_json::Value;
+
+use super::{Cause, Facts, controllers, edges, placement, reasons, warnings};
+use crate::Node;
+
+/// A scheduler is slow in a large cluster, and says so once it has tried.
+const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The cause at an object that is not well.
+pub fn own(node: &Node, facts: &Facts) -> Cause {
+    match (node.identity.group(), node.identity.kind.as_str()) {
+        ("", "Pod") if is_overlooked(node, facts) => {
+            let scheduler = text(&node.object, "/spec/schedulerName").unwrap_or("default-scheduler");
+            let cause = Cause::with(&node.identity, "NotScheduled").since(node.created);
+            cause.in_case("silent scheduler", &[("{scheduler}", scheduler)])
+        }
+        ("", "Pod") if edges::needs_nodes(node) => {
+            placement::unschedulable(node, &facts.surroundings.related.nodes)
+        }
+        ("", "PersistentVolumeClaim") => placement::unbound_claim(node, facts),
+        ("", "Node") => placement::node_trouble(node).unwrap_or_else(|| words(node, facts)),
+        _ => words(node, facts),
+    }
+}
+
+/// Whether a pod has waited for its scheduler for longer than that takes.
+fn is_overlooked(pod: &Node, facts: &Facts) -> bool {
+    let is_scheduled = condition(&pod.object, "PodScheduled").is_some();
+    let is_seen = is_scheduled || pod.object.data.pointer("/status/containerStatuses").is_some();
+    let waits = pod.health.reason == "Starting" && edges::node_of(pod).is_none() && !is_seen;
+    waits && pod.created.is_some_and(|created| facts.now.duration_since(created) > SCHEDULING_GRACE)
+}
+
+/// The message of an object, or an Event about it.
+fn words(node: &Node, facts: &Facts) -> Cause {
+    let health = &node.health;
+    if health.state == State::Moving
+        && let Some(controller) = controllers::controller_of(&node.identity)
+        && let Some(cause) = facts.not_running(&node.identity, controller)
+    {
+        return cause;
+    }
+    let warning = warnings::current(node, facts).next();
+    // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
+    let is_vague = matches!(health.reason.as_str(), "NotReady" | "Starting");
+    let (reason, message) = match warning {
+        Some(warning) if is_vague => (&health.reason, &warning.message),
+        Some(warning) if health.message.is_empty() => (&warning.reason, &warning.message),
+        _ => (&health.reason, &health.message),
+    };
+    let reason = match warning {
+        Some(warning) if is_vague && reasons::describe_of(&node.identity, &warning.reason).is_some() => {
+            &warning.reason
+        }
+        _ if reason.is_empty() => "NotReady",
+        _ => reason,
+    };
+    let mut cause = at_container(Cause::reported(&node.identity, reason, message).since(health.since), node);
+    if let Some(warning) = warning.filter(|_| cause.advice.is_empty() || cause.is_progress) {
+        // What somebody warns of is no mere progress.
+        if warning.message != *message {
+            cause.message = warnings::after(&health.message, node, facts);
+        }
+        (cause.advice, cause.is_progress) = (String::new(), false);
+    }
+    let usual = if warning.is_some() { "UnknownReason" } else { usual(node) };
+    if let Some(row) = reasons::describe(usual).filter(|_| cause.advice.is_empty()) {
+        (cause.advice, cause.is_progress) = (row.remedy.clone(), row.is_progress);
+    }
+    cause
+}
+
+/// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
+fn usual(node: &Node) -> &'static str {
+    let is_alone = node.children.is_empty();
+    let reports_failure = conditions(&node.object).iter().any(|condition| {
+        matches!(condition.type_.as_str(), "Ready" | "Available") && condition.status == "False"
+    });
+    match node.health.state {
+        State::Moving if !(reports_failure && is_alone) => "UnderWay",
+        _ => "UnknownReason",
+    }
+}
+
+/// The cause that a pod reports, with the container that keeps it from serving: its name where a pod has several, and the
+/// memory limit that it exceeds.
+fn at_container(mut cause: Cause, pod: &Node) -> Cause {
+    let list = |pointer: &str| list(&pod.object, pointer);
+    let of_init = list("/status/initContainerStatuses").map(|container| (container, true));
+    let all = of_init.chain(list("/status/containerStatuses").map(|container| (container, false)));
+    let Some((container, is_init)) = all.into_iter().find(|(container, _)| is_at_fault(container)) else {
+        return cause;
+    };
+    let name = container["name"].as_str().unwrap_or_default();
+    let is_one_of_several = is_init || list("/spec/containers").count() > 1;
+    if is_one_of_several {
+        cause.advice = cause.advice.replace(" logs {name}", &format!(" logs {{name}} --container {name}"));
+    }
+    let is_killed = ["/state/terminated/reason", "/lastState/terminated/reason"]
+        .iter()
+        .any(|pointer| container.pointer(pointer).is_some_and(|reason| reason == "OOMKilled"));
+    if let Some(row) = reasons::describe("OOMKilled").filter(|_| is_killed) {
+        let specs = list("/spec/initContainers").chain(list("/spec/containers"));
+        let spec = specs.into_iter().find(|spec| spec["name"] == name);
+        let limit = spec.and_then(|spec| spec.pointer("/resources/limits/memory")?.as_str());
+        let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
+        let container = if is_one_of_several { format!(" (container {name})") } else { String::new() };
+        cause.meaning = format!("{}{limit}{container}", row.meaning);
+        cause.advice.clone_from(&row.remedy);
+    }
+    cause
+}
+
+/// Whether a container cannot start, or has failed.
+fn is_at_fault(container: &Value) -> bool {
+    let waits_for = container.pointer("/state/waiting/reason").and_then(Value::as_str).unwrap_or_default();
+    let is_waiting = !matches!(waits_for, "" | "ContainerCreating" | "PodInitializing");
+    is_waiting || container.pointer("/state/terminated/exitCode").is_some_and(|code| *code != 0)
+}

@@ -1,0 +1,151 @@
+//! Questions about an object and those below it: whether it is a command, and whether it is well. Readiness is a claim, which is
+//! compared with the numbers of the same object and with its pods.
+
+use catena_api::{command::BOUND, keys};
+use catena_cluster::{Identity, State, conditions, replicas, text};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{Facts, reasons};
+use crate::{Finalizer, Node};
+
+/// The controller that binds commands.
+pub const BINDER: &str = "command-binder";
+
+/// Why an object is not ready although it reports so, as far as its pods were read.
+pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
+    if node.health.state != State::Ready {
+        return None;
+    }
+    let (serving, wanted) = replicas(&node.object)?;
+    if let Some(serving) = serving.filter(|serving| *serving < wanted) {
+        return Some(format!("reports that it is ready, and also that {serving} of {wanted} replicas serve"));
+    }
+    // An operator may count something else than pods.
+    let is_below = |child: &Node| contradiction(child, facts).is_some();
+    let counts_pods = owns_pods(&node.identity)
+        || pods(node).any(|pod| is_open(pod.health.state))
+        || node.children.iter().any(is_below);
+    let ready = ready_pods(node);
+    (!facts.surroundings.is_incomplete && counts_pods && ready < wanted)
+        .then(|| format!("reports that {wanted} replicas serve, but {ready} of its pods are ready"))
+}
+
+/// Whether an object reports to be ready, and as many pods are as it shall have replicas, if it has any.
+pub fn is_confirmed(node: &Node) -> bool {
+    let is_counted = replicas(&node.object).is_none_or(|(_, wanted)| ready_pods(node) >= wanted);
+    node.health.state == State::Ready && is_counted
+}
+
+fn ready_pods(node: &Node) -> i64 {
+    let ready = pods(node).filter(|pod| pod.health.state == State::Ready).count();
+    i64::try_from(ready).unwrap_or(i64::MAX)
+}
+
+fn pods(node: &Node) -> impl Iterator<Item = &Node> {
+    node.all().filter(|below| below.identity.kind == "Pod" && below.identity.group().is_empty())
+}
+
+/// Whether each replica of a kind is a pod.
+fn owns_pods(identity: &Identity) -> bool {
+    matches!(
+        (identity.group(), identity.kind.as_str()),
+        ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
+            | (keys::GROUP, "BasicReplicaSet")
+    )
+}
+
+fn is_open(state: State) -> bool {
+    matches!(state, State::Moving | State::Unreported | State::Stuck)
+}
+
+/// Whether an object is a command: one of ours, or one that command-binder has reported on. A `targetRef` alone is no
+/// evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
+pub fn is_command(node: &Node) -> bool {
+    let is_ours =
+        node.identity.group() == keys::GROUP && text(&node.object, "/spec/targetRef/name").is_some();
+    let is_of_binder = |condition: &Condition| {
+        condition.type_ == BOUND
+            && (condition.reason == BOUND || reasons::describe(&condition.reason).is_some())
+    };
+    let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
+    let may_be_of_binder =
+        writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
+    is_ours || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
+}
+
+/// Whether an object is a command that is not finished.
+pub fn is_waiting(node: &Node) -> bool {
+    is_command(node) && !has_ended(node)
+}
+
+/// Whether an object reports its end.
+pub fn has_ended(node: &Node) -> bool {
+    matches!(node.health.state, State::Done | State::Failed)
+}
+
+/// The finalizers that somebody else than the garbage collector has to remove.
+pub fn holders(node: &Node) -> impl Iterator<Item = &Finalizer> {
+    node.finalizers.iter().filter(|finalizer| !matches!(&*finalizer.name, "foregroundDeletion" | "orphan"))
+}
+
+/// Whether an object is a pod that was deleted and that a finalizer keeps. What is above it may count no replicas any more.
+pub fn is_kept_pod(node: &Node) -> bool {
+    node.identity.kind == "Pod" && node.deleted.is_some() && holders(node).next().is_some()
+}
+
+/// The objects between one and the first below it that is wanted, and that one.
+pub fn way_to<'n>(node: &'n Node, is_wanted: &dyn Fn(&Node) -> bool) -> Option<Vec<&'n Node>> {
+    let mut below = node.children.iter().filter(|child| !is_command(child));
+    below.find_map(|child| path_to(child, is_wanted))
+}
+
+/// The objects from one to the first that is wanted: itself, or one below it. Commands act beside the chain.
+pub fn path_to<'n>(node: &'n Node, is_wanted: &dyn Fn(&Node) -> bool) -> Option<Vec<&'n Node>> {
+    if is_wanted(node) {
+        return Some(vec![node]);
+    }
+    Some([vec![node], way_to(node, is_wanted)?].concat())
+}
+
+/// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.
+pub fn has_unhealthy_dependents(node: &Node) -> bool {
+    let is_open = |child: &Node| match child.health.state {
+        State::Ready | State::Done | State::Failed | State::Terminating => false,
+        // A Job of a schedule runs for a time.
+        State::Moving if child.identity.group() == "batch" => {
+            child.children.iter().any(|pod| pod.health.state == State::Stuck)
+        }
+        State::Moving | State::Unreported | State::Stuck => true,
+        State::Present => has_unhealthy_dependents(child),
+    };
+    node.health.state == State::Present
+        && node.children.iter().any(|child| !is_command(child) && is_open(child))
+}
+
+/// Children that are not well, stuck ones first. Commands come and go beside the chain.
+pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<Item = &'n Node> {
+    let rank = |child: &&Node| match child.health.state {
+        State::Stuck | State::Failed => 0,
+        State::Unreported => 1,
+        State::Moving => 2,
+        _ => 3,
+    };
+    let mut children: Vec<&Node> = node
+        .children
+        .iter()
+        .filter(|child| !is_command(child) && !is_replaced(child, node))
+        .filter(|child| {
+            let is_open = !child.health.state.is_healthy() || has_unhealthy_dependents(child);
+            is_open || contradiction(child, facts).is_some()
+        })
+        .collect();
+    children.sort_by_key(rank);
+    children.into_iter()
+}
+
+/// Whether a pod has ended and its owner has made another one: it can be left for weeks.
+fn is_replaced(child: &Node, owner: &Node) -> bool {
+    let owner = (owner.identity.group(), owner.identity.kind.as_str());
+    child.health.state == State::Failed
+        && matches!(owner, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"))
+}

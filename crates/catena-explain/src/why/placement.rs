@@ -1,0 +1,204 @@
+//! A place for a pod: a node that takes it, one that answers, and a volume for each of its claims.
+
+use std::cmp::Reverse;
+
+use catena_api::keys;
+use catena_cluster::{condition, list, text};
+use catena_terminal::age;
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt;
+use serde_json::Value;
+
+use super::{Cause, Facts, edges, reasons, warnings};
+use crate::Node;
+
+/// More would hide the rest of the sentence.
+const MAX_NAMES: usize = 3;
+/// The obstacle of nodes that the pod is not meant for: if others have another one, it is right that some do not match.
+const SELECTOR: &str = "selector";
+/// Why a pod fits on no node, as far as these are the nodes of the cluster.
+pub fn unschedulable(pod: &Node, nodes: &[Node]) -> Cause {
+    let obstacles = obstacles(&pod.health.message);
+    let remedies = remedies(obstacles);
+    // The scheduler counts nodes, and names neither them nor, today, their taints.
+    let (mut cordoned, mut tainted, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+    if remedies.iter().any(|remedy| remedy.contains('{')) {
+        for node in nodes.iter().filter(|node| selects(pod, node)) {
+            let name = node.identity.name.as_str();
+            if node.object.data["spec"]["unschedulable"] == true {
+                cordoned.push(name);
+                closed.push(format!("{name} is cordoned"));
+            } else if let Some(taint) = untolerated(pod, node) {
+                tainted.push(name);
+                closed.push(format!("{name} has the taint {taint}"));
+            }
+        }
+    }
+    let reason = &pod.health.reason;
+    let cause = Cause::described(&pod.identity, reason, reasons::describe("Unschedulable"));
+    let mut meaning = cause.meaning.clone();
+    if !obstacles.is_empty() {
+        meaning = format!("{meaning}: {obstacles}");
+    }
+    if !closed.is_empty() {
+        let more = if closed.len() > MAX_NAMES { ", …" } else { "" };
+        closed.truncate(MAX_NAMES);
+        meaning = format!("{meaning}; {}{more}", closed.join(", "));
+    }
+    let cause = cause.meaning(meaning).message(&pod.health.message).since(pod.health.since);
+    if remedies.is_empty() {
+        return cause;
+    }
+    let two = remedies.into_iter().take(2).collect::<Vec<_>>().join("; ");
+    cause.advice(two.replace("{cordoned}", &names(&cordoned)).replace("{tainted}", &names(&tainted)))
+}
+
+/// The remedies, that of the obstacle on the most nodes first, and that of the selector last.
+fn remedies(obstacles: &str) -> Vec<&'static str> {
+    let count = |obstacle: &str| obstacle.split(' ').next().and_then(|count| count.parse::<u64>().ok());
+    let mut found: Vec<_> = reasons::part("scheduling")
+        .iter()
+        .filter_map(|row| {
+            let words = row.says.first()?.as_str();
+            let of_it = obstacles.split(", ").filter(|obstacle| obstacle.contains(words));
+            let nodes = of_it.map(|obstacle| count(obstacle).unwrap_or_default()).max()?;
+            Some((words == SELECTOR, Reverse(nodes), row.remedy.as_str()))
+        })
+        .collect();
+    found.sort_by_key(|(is_selector, nodes, _)| (*is_selector, *nodes));
+    found.into_iter().map(|(_, _, remedy)| remedy).collect()
+}
+
+/// The obstacles in a message such as `0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.
+/// preemption: …`, in its own words.
+fn obstacles(message: &str) -> &str {
+    let said = message.split(" preemption:").next().unwrap_or_default();
+    let said = said.split_once("nodes are available: ").map_or(said, |(_, list)| list);
+    said.trim_end_matches(['.', ' '])
+}
+
+fn names(of: &[&str]) -> String {
+    if of.is_empty() { "NODE".to_owned() } else { of[..of.len().min(MAX_NAMES)].join(" ") }
+}
+
+/// Whether a node has the labels of the node selector of a pod.
+fn selects(pod: &Node, node: &Node) -> bool {
+    let wanted = pod.object.data.pointer("/spec/nodeSelector").and_then(Value::as_object);
+    let labels = node.object.metadata.labels.as_ref();
+    wanted
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| labels.and_then(|labels| labels.get(key)).map(String::as_str) == value.as_str())
+}
+
+/// The key of the first taint of a node that keeps a pod away.
+fn untolerated(pod: &Node, node: &Node) -> Option<String> {
+    let keeps_away = |taint: &&Value| taint["effect"] != "PreferNoSchedule";
+    let is_tolerated = |taint: &&Value| {
+        list(&pod.object, "/spec/tolerations").any(|toleration| tolerates(toleration, taint))
+    };
+    let taint = list(&node.object, "/spec/taints").filter(keeps_away).find(|taint| !is_tolerated(taint))?;
+    Some(taint["key"].as_str().unwrap_or_default().to_owned())
+}
+
+/// A toleration without a key, an effect or an operator has a wider or usual meaning.
+fn tolerates(toleration: &Value, taint: &Value) -> bool {
+    let is_any = |field: &str| toleration[field].as_str().unwrap_or_default().is_empty();
+    let agrees = |field: &str| is_any(field) || toleration[field] == taint[field];
+    let exists = toleration["operator"] == "Exists";
+    let value = |of: &Value| of["value"].as_str().unwrap_or_default().to_owned();
+    agrees("key") && agrees("effect") && (exists || value(toleration) == value(taint))
+}
+
+/// Time after the grace period of a pod in which its kubelet usually reports its end.
+const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
+
+/// Why a node is not ready, if it is not.
+pub fn node_trouble(node: &Node) -> Option<Cause> {
+    let ready = condition(&node.object, "Ready").filter(|ready| ready.status != "True")?;
+    let variant = if ready.status == "Unknown" { "silent node" } else { "unready node" };
+    let at = ready.last_transition_time.0;
+    let reason = if ready.reason.is_empty() { "NodeNotReady" } else { &ready.reason };
+    let cause = Cause::with(&node.identity, reason).in_case(variant, &[]);
+    Some(cause.message(ready.message).since((at != Timestamp::default()).then_some(at)))
+}
+
+/// Pods that hang on nodes that do not answer, although others may serve in their place.
+pub fn remarks(facts: &Facts) -> Vec<String> {
+    let pods = facts.asked.all().filter(|node| node.identity.kind == "Pod" && node.deleted.is_some());
+    let hanging = pods.filter(|pod| hangs(pod, facts.now) && pod.identity.uid != facts.asked.identity.uid);
+    let named = hanging.filter_map(|pod| {
+        let since = pod.deleted?;
+        let on = edges::node_of(pod)?;
+        let related = &facts.surroundings.related;
+        let node = match related.find(&on).and_then(node_trouble) {
+            Some(cause) => format!("{on} {}", cause.meaning),
+            None if related.is_missing(&on) => format!("{on} no longer exists"),
+            None => return None,
+        };
+        Some(format!("{} has been shutting down for {}: {node}", pod.identity, age(facts.now, since)))
+    });
+    named.collect()
+}
+
+/// Whether a pod has been shutting down for longer than its kubelet needs.
+pub fn hangs(pod: &Node, now: Timestamp) -> bool {
+    let grace = SignedDuration::from_secs(pod.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
+    pod.deleted.is_some_and(|since| now.duration_since(since) > grace.saturating_add(END_DELAY))
+        && !pod.finalizers.iter().any(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)
+}
+
+/// The annotation of the scheduler on a claim whose pod has a node.
+const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
+
+/// Why a claim has no volume. Its class exists, if it could be looked for.
+pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
+    let message = warnings::message(claim, facts);
+    let cause = |reason: &str, variant: &str, names: &[(&str, &str)]| {
+        Cause::with(&claim.identity, reason).in_case(variant, names).message(&*message).since(claim.created)
+    };
+    if claim.health.reason == "Lost" {
+        let volume = text(&claim.object, "/spec/volumeName").unwrap_or_default();
+        // Nothing records the time of the loss.
+        return cause("VolumeLost", "lost volume", &[("{volume}", volume)]).since(None);
+    }
+    let Some(named) = edges::class_of(claim) else { return cause("ClaimWithoutClass", "no class", &[]) };
+    let class = facts.surroundings.related.find(&named);
+    let of_class = |pointer: &str| class.and_then(|class| text(&class.object, pointer)).unwrap_or_default();
+    let has_node = claim.object.annotations().contains_key(SELECTED_NODE);
+    let named = named.to_string();
+    match of_class("/provisioner") {
+        "kubernetes.io/no-provisioner" => cause("NoVolumeFits", "volumes by hand", &[("{class}", &named)]),
+        _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node => {
+            cause("WaitsForPod", "unused claim", &[])
+        }
+        provisioner => {
+            let by = if provisioner.is_empty() { String::new() } else { format!(" by {provisioner}") };
+            cause("NotProvisioned", "no volume made", &[("{class}", &named), ("{by}", &by)])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_obstacles_are_quoted_from_the_message_of_the_scheduler() {
+        for (message, expected) in [
+            (
+                "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu. preemption: 0/4 nodes are \
+                 available: 1 Preemption is not helpful for scheduling, 3 No preemption victims found.",
+                "1 node(s) were unschedulable, 3 Insufficient cpu",
+            ),
+            (
+                "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+                "pod has unbound immediate PersistentVolumeClaims",
+            ),
+            ("no nodes available to schedule pods", "no nodes available to schedule pods"),
+            ("", ""),
+        ] {
+            assert_eq!(obstacles(message), expected, "{message}");
+        }
+    }
+}

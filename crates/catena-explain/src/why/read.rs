@@ -1,0 +1,143 @@
+//! Reads the objects beside a chain in which the cause may lie.
+
+use catena_api::keys;
+use catena_cluster::{Cluster, Gap, Identity, Kind};
+use kube::{
+    api::ListParams,
+    core::{DynamicObject, ObjectMeta},
+};
+
+use super::{Edge, Related, Surroundings, contest, deletion, edges, facts};
+use crate::{Node, grow, with_dependents};
+
+/// A claim leads to its class: further steps lead nowhere.
+const MAX_STEPS: usize = 3;
+/// One pod explains the others. A chain may have thousands of them, and each of these is looked for in it.
+const MAX_OBJECTS_PER_STEP: usize = 16;
+/// Of a cluster with more nodes, only the first 2,000 are looked at.
+const MAX_PAGES: usize = 4;
+/// The first contents of each kind explain the others.
+const MAX_CONTENTS: usize = 4;
+
+/// Reads the objects beside a chain, and the contents of it and of its namespace.
+pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surroundings) {
+    let Surroundings { related, gaps, namespace, .. } = surroundings;
+    let is_in_chain = |named: &Identity| top.all().any(|node| facts::is_same(&node.identity, named));
+    let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges::edges).collect();
+    for _ in 0..MAX_STEPS {
+        newest.sort();
+        newest.dedup();
+        let is_known =
+            |to: &Identity| related.find(to).is_some() || related.is_missing(to) || is_in_chain(to);
+        let unknown = newest.into_iter().filter(|(_, to)| !is_known(to));
+        let found = read(cluster, unknown.take(MAX_OBJECTS_PER_STEP).collect(), related, gaps).await;
+        newest = found.iter().flat_map(Node::all).flat_map(edges::edges).collect();
+        related.found.extend(found);
+    }
+    if top.all().any(edges::needs_nodes) {
+        related.nodes = all(cluster, ("", "nodes"), None, gaps).await;
+    }
+    if let Some(kind) = top.all().find_map(edges::terminating_kind).and_then(|kind| kind_named(cluster, kind))
+    {
+        let definition =
+            Identity::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, &kind.full_name());
+        let found = read(cluster, vec![(Edge::Definition, definition)], related, gaps).await;
+        related.found.extend(found);
+    }
+    let all_objects = top.all().chain(namespace.as_ref()).chain(&related.found);
+    let containers: Vec<Node> = all_objects.filter(|node| edges::needs_contents(node)).cloned().collect();
+    for container in containers {
+        related.contents.extend(contents_of(cluster, &container, gaps).await);
+    }
+    if top.all().any(|node| contest::told(node).is_some()) {
+        for kind in contest::WRITERS {
+            related.writers.extend(all(cluster, kind, top.identity.namespace.as_deref(), gaps).await);
+        }
+    }
+}
+
+/// Reads objects by name, and records those that do not exist.
+async fn read(
+    cluster: &Cluster,
+    wanted: Vec<(Edge, Identity)>,
+    related: &mut Related,
+    gaps: &mut Vec<Gap>,
+) -> Vec<Node> {
+    let reads = wanted.iter().map(async |(_, identity)| {
+        let kind = match &*identity.api_version {
+            "" => kind_named(cluster, &identity.kind),
+            _ => cluster.kinds.of(identity),
+        };
+        Some(cluster.at(kind?, identity.namespace.as_deref(), &identity.name).find().await)
+    });
+    let answers = futures::future::join_all(reads).await;
+    let mut found = Vec::new();
+    for ((edge, identity), answer) in wanted.into_iter().zip(answers) {
+        match answer {
+            Some(Ok(Some(object))) if matches!(edge, Edge::OldChild | Edge::BlockedBy | Edge::Backup) => {
+                let (node, unread) = Box::pin(with_dependents(cluster, object)).await;
+                found.extend(node);
+                gaps.extend(unread);
+            }
+            Some(Ok(Some(object))) => found.extend(alone(object)),
+            Some(Ok(None)) => related.missing.push(identity),
+            Some(Err(error)) => gaps.push(Gap::of(identity.to_string(), &error)),
+            None => gaps.push(Gap::new(identity.to_string(), "the server has no such kind")),
+        }
+    }
+    found
+}
+
+/// An object without its dependents.
+pub fn alone(object: DynamicObject) -> Option<Node> {
+    let uid = object.metadata.uid.clone()?;
+    grow(&uid, &[object])
+}
+
+/// The objects of a kind, which is named by its group and its plural.
+async fn all(
+    cluster: &Cluster,
+    (group, plural): (&str, &str),
+    namespace: Option<&str>,
+    gaps: &mut Vec<Gap>,
+) -> Vec<Node> {
+    let Some(kind) = cluster.kinds.named(group, plural) else { return Vec::new() };
+    let first = cluster.first(MAX_PAGES, kind, namespace, ListParams::default()).await;
+    let first = first.map(|(found, is_all)| (found, !is_all));
+    let (found, is_cut) = Gap::or_default(first, plural, gaps);
+    if is_cut {
+        gaps.push(Gap::new(format!("some {plural}"), "there are too many"));
+    }
+    found.into_iter().filter_map(alone).collect()
+}
+
+/// Our own kinds come first, because our controllers name kinds without their group.
+fn kind_named<'c>(cluster: &'c Cluster, kind: &str) -> Option<&'c Kind> {
+    let ours = cluster.kinds.in_group(keys::GROUP).find(|known| known.resource.kind == kind);
+    ours.or_else(|| cluster.kinds.preferred().find(|known| known.resource.kind == kind))
+}
+
+/// The first contents of a namespace or a definition that are held by a finalizer.
+async fn contents_of(cluster: &Cluster, container: &Node, gaps: &mut Vec<Gap>) -> Vec<Node> {
+    let namespace = (container.identity.kind == "Namespace").then_some(container.identity.name.as_str());
+    for resource in deletion::resources_left(container) {
+        let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
+        let Some(kind) = cluster.kinds.named(group, plural) else { continue };
+        let objects = cluster.metadata(kind, namespace, ListParams::default()).await;
+        let objects = Gap::or_default(objects, &resource, gaps);
+        let held = objects.iter().filter(|metadata| is_held(metadata)).take(MAX_CONTENTS);
+        let held = held.map(async |ObjectMeta { namespace, name, .. }| {
+            cluster.at(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).find().await
+        });
+        let held = futures::future::join_all(held).await.into_iter().flatten().flatten();
+        let found: Vec<Node> = held.filter_map(alone).collect();
+        if !found.is_empty() {
+            return found;
+        }
+    }
+    Vec::new()
+}
+
+fn is_held(metadata: &ObjectMeta) -> bool {
+    metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().flatten().next().is_some()
+}

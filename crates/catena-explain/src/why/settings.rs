@@ -1,0 +1,129 @@
+//! Settings of our controllers that are not in force, from their `ConfigMaps` and Events, and the objects that wait for them.
+
+use catena_api::keys::{self, SETTINGS_VERSION};
+use catena_cluster::{
+    Cluster, Identity,
+    protection::{BACKUP_CONTROLLER, COMPONENT},
+    text,
+};
+use k8s_openapi::api::core::v1::{ConfigMap, Event};
+use kube::{ResourceExt, api::ListParams};
+use operator_templates::Digest;
+
+use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects};
+use crate::Node;
+
+/// The Events about settings that are not in force.
+const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
+/// Longer notes of Events are cut, so that they cannot be compared.
+const MAX_NOTE: usize = 1000;
+
+/// Those of these settings that are not in force, as far as Events about them may be read.
+pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<RefusedSettings> {
+    let versioned = maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION));
+    let refusals = versioned.map(async |map| {
+        let about =
+            format!("type=Warning,involvedObject.kind=ConfigMap,involvedObject.name={}", map.name_any());
+        let about = ListParams::default().fields(&about);
+        let events = cluster.all(map.metadata.namespace.as_deref(), about).await;
+        refusal(map, &events.unwrap_or_default())
+    });
+    futures::future::join_all(refusals).await.into_iter().flatten().collect()
+}
+
+/// The Event about the present settings: earlier ones may be about settings that were corrected meanwhile.
+fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
+    let version = map.annotations().get(SETTINGS_VERSION)?;
+    let is_about = |event: &&Event| {
+        let note = event.message.as_deref().unwrap_or_default();
+        let is_of_version =
+            event.action.as_deref() == Some(&format!("Take{}", Digest::short(&[version, note])));
+        // The controller knows its ConfigMap only by name.
+        event.involved_object.name == map.metadata.name
+            && event.reason.as_deref().is_some_and(|reason| REASONS.contains(&reason))
+            && (is_of_version || note.len() >= MAX_NOTE)
+    };
+    let event = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp())?;
+    let (reason, message) =
+        (event.reason.as_deref().unwrap_or_default(), event.message.as_deref().unwrap_or_default());
+    let cause = Cause::with(&Identity::in_metadata("v1", "ConfigMap", &map.metadata), reason);
+    Some(RefusedSettings {
+        controller: map.labels().get(COMPONENT).cloned().unwrap_or_default(),
+        cause: cause.message(message).since(event.creation_timestamp().map(|time| time.0)),
+        text: map.data.as_ref().and_then(|data| data.get("settings.yaml")).cloned().unwrap_or_default(),
+    })
+}
+
+/// The refused settings that alone have the template that an object names.
+pub fn cause(node: &Node, facts: &Facts) -> Option<Cause> {
+    if node.health.reason != "TemplateNotFound" {
+        return None;
+    }
+    let controller = controllers::controller_of(&node.identity)?;
+    let template = text(&node.object, "/spec/template").unwrap_or("default");
+    let mut refused = facts.surroundings.refused_settings.iter();
+    let refused = refused.find(|refused| refused.controller == controller && refused.brings(template))?;
+    let meaning = format!("brings its template {template:?}, but {controller} {}", refused.cause.meaning);
+    Some(refused.cause.clone().meaning(meaning))
+}
+
+/// The settings of the controllers of the chain that are not in force.
+pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
+    let all = &facts.surroundings.refused_settings;
+    let is_told = |refused: &RefusedSettings| cause.is_some_and(|cause| cause.object == refused.cause.object);
+    let concerned: Vec<&str> = concerned(facts);
+    let open = all.iter().filter(|refused| concerned.contains(&&*refused.controller) && !is_told(refused));
+    let told = open.map(|RefusedSettings { controller, cause, .. }| {
+        let namespace = cause.object.namespace.as_deref().unwrap_or_default();
+        let message = cause.message.trim_end_matches('.');
+        format!("{controller} {}, those of {} in {namespace}: {message}", cause.meaning, cause.object)
+    });
+    told.collect()
+}
+
+/// The controllers that have to do with the asked object.
+fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
+    let all = || facts.asked.all();
+    let mut names: Vec<&str> = all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
+    if all().any(objects::is_command) || facts.surroundings.is_declared_command {
+        names.push(BINDER);
+    }
+    if all().flat_map(|node| &node.finalizers).any(|held| held.name == keys::BACKUP_FINALIZER) {
+        names.push(BACKUP_CONTROLLER);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(version: &str) -> Event {
+        let note =
+            "templates.web: unexpected end; this process keeps the previous settings until that is fixed";
+        serde_json::from_value(json!({
+            "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "involvedObject": {"kind": "ConfigMap", "name": "d"}, "reason": "SettingsRefused", "message": note,
+            "action": format!("Take{}", Digest::short(&[version, note])),
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_a_refusal_of_the_present_settings_counts() {
+        let map: ConfigMap = serde_json::from_value(json!({
+            "metadata": {
+                "name": "d", "namespace": "catena-system", "uid": "u", "annotations": {SETTINGS_VERSION: "v2"},
+                "labels": {COMPONENT: "basic-deployment-controller"},
+            },
+            "data": {"settings.yaml": "templates: {web: x}"},
+        }))
+        .unwrap();
+        assert!(refusal(&map, &[event("v1")]).is_none(), "they were corrected");
+        let refused = refusal(&map, &[event("v1"), event("v2")]).unwrap();
+        assert!(refused.brings("web") && !refused.brings("default"));
+        assert!(refused.cause.message.starts_with("templates.web"), "{}", refused.cause.message);
+    }
+}

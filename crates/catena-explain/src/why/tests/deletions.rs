@@ -1,0 +1,393 @@
+//! Scenes of deletions: terminating namespaces and definitions, and children that are left behind.
+
+use catena_cluster::{Identity, testing::serving as serving_cluster};
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
+
+use super::{
+    scene::*,
+    scenes::{Scene, assert_right},
+};
+use crate::{
+    grow,
+    why::{
+        explanation,
+        facts::{Related, Surroundings},
+        read::{alone, read_related},
+    },
+};
+
+/// A namespace that is being deleted, and waits for an object with a finalizer.
+fn namespace() -> DynamicObject {
+    let remaining = condition(
+        "NamespaceContentRemaining",
+        "True",
+        "SomeResourcesRemain",
+        "Some resources are remaining: configmaps. has 1 resource instances",
+    );
+    let body = json!({"metadata": {"deletionTimestamp": THEN, "namespace": null}, "status": {"conditions": [remaining]}});
+    object("v1", "Namespace", "shop", None, body)
+}
+
+fn held(finalizer: &str) -> Value {
+    json!({"deletionTimestamp": THEN, "finalizers": [finalizer]})
+}
+
+fn kept() -> DynamicObject {
+    object("v1", "ConfigMap", "kept", None, json!({"metadata": held("example.com/cleanup")}))
+}
+
+fn in_terminating() -> Surroundings {
+    Surroundings { namespace: alone(namespace()), ..calm() }
+}
+
+fn with_contents(mut surroundings: Surroundings, contents: Vec<DynamicObject>) -> Surroundings {
+    surroundings.related.contents = contents.into_iter().filter_map(alone).collect();
+    surroundings
+}
+
+fn deleted(mut body: Value, metadata: Value) -> Value {
+    body["metadata"] = metadata;
+    body
+}
+
+#[test]
+fn in_a_terminating_namespace_each_object_is_explained_by_it_or_by_its_holder() {
+    let backup = json!({
+        "uid": "BasicDeployment/web", "state": "Failed", "since": THEN, "reason": "NamespaceTerminating",
+        "message": "the namespace \"shop\" is being deleted and accepts no new Job; set backups.db.namespace",
+    });
+    let protected = json!({
+        "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],
+        "annotations": {"catena.dev/backup-status": backup.to_string()},
+    });
+    assert_right(&[
+        Scene {
+            name: "an object",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(not_ready("Progressing", "2 of 3", Value::Null)), set(ready())],
+            surroundings: in_terminating(),
+            says: "BasicDeployment/web is not ready: Namespace/shop is being deleted with everything in it",
+            advises: "another namespace",
+        },
+        Scene {
+            name: "an object that is ready still",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(ready()), set(ready())],
+            surroundings: in_terminating(),
+            says: "BasicDeployment/web will be deleted: Namespace/shop is being deleted",
+            advises: "another namespace",
+        },
+        Scene {
+            name: "an object that its controller has not reported on",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(unreported())],
+            surroundings: in_terminating(),
+            says: "BasicDeployment/web will be deleted: Namespace/shop is being deleted",
+            advises: "another namespace",
+        },
+        Scene {
+            name: "a child with a finalizer",
+            asked: "BasicReplicaSet/web",
+            objects: vec![set(deleted(ready(), held("example.com/cleanup")))],
+            surroundings: in_terminating(),
+            says: "BasicReplicaSet/web is being deleted and is held by the finalizer example.com/cleanup",
+            advises: "the namespace has been terminating for 3m",
+        },
+        Scene {
+            name: "a command that is not bound",
+            asked: "BasicDeploymentRestart/r1",
+            objects: vec![deployment(ready()), command("r1", false, json!({}))],
+            surroundings: in_terminating(),
+            says: "BasicDeploymentRestart/r1 is not finished: Namespace/shop is being deleted",
+            advises: "another namespace",
+        },
+        Scene {
+            name: "the namespace",
+            asked: "Namespace/shop",
+            objects: vec![namespace()],
+            surroundings: with_contents(calm(), vec![kept()]),
+            says: "Namespace/shop is not gone: ConfigMap/kept is being deleted and is held by the finalizer example.com/cleanup",
+            advises: "holder of the finalizer",
+        },
+        Scene {
+            name: "the namespace by a finalizer of its own",
+            asked: "Namespace/shop",
+            objects: vec![object(
+                "v1",
+                "Namespace",
+                "shop",
+                None,
+                json!({"metadata": held("example.com/tenant")}),
+            )],
+            surroundings: calm(),
+            says: "Namespace/shop is being deleted and is held by the finalizer example.com/tenant",
+            advises: "holder of the finalizer",
+        },
+        Scene {
+            name: "a protected object whose backup would go to the same namespace",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(deleted(ready(), protected))],
+            surroundings: in_terminating(),
+            says: "BasicDeployment/web is held by backup-controller until it is backed up (NamespaceTerminating",
+            advises: "kubectl catena -n shop release basicdeployment.catena.dev/web",
+        },
+    ]);
+}
+
+/// The definition of the child is being deleted, and one of its objects is held.
+fn definition() -> DynamicObject {
+    let left = condition(
+        "Terminating",
+        "True",
+        "InstanceDeletionPending",
+        "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+    );
+    let metadata = json!({
+        "deletionTimestamp": THEN, "namespace": null,
+        "finalizers": ["customresourcecleanup.apiextensions.k8s.io"],
+    });
+    let body = json!({
+        "metadata": metadata, "status": {"conditions": [left]},
+        "spec": {"group": "catena.dev", "names": {"kind": "BasicReplicaSet", "plural": "basicreplicasets"}},
+    });
+    object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "basicreplicasets.catena.dev", None, body)
+}
+
+#[test]
+fn a_definition_that_is_being_deleted_leads_to_the_objects_that_hold_it() {
+    let message = "the CustomResourceDefinition of BasicReplicaSet is being deleted and accepts no new object; create it again, or wait until it is gone";
+    let instance =
+        object(GROUP, "BasicReplicaSet", "old", None, json!({"metadata": held("example.com/cleanup")}));
+    let found = alone(definition()).into_iter().collect();
+    let surroundings = Surroundings { related: Related { found, ..Related::default() }, ..calm() };
+    assert_right(&[
+        Scene {
+            name: "an object that cannot have its child",
+            asked: "BasicDeployment/web",
+            objects: refused("DefinitionTerminating", message),
+            surroundings: with_contents(surroundings, vec![instance.clone()]),
+            says: "BasicDeployment/web is not ready: BasicReplicaSet/old is being deleted and is held by the finalizer example.com/cleanup",
+            advises: "holder of the finalizer",
+        },
+        Scene {
+            name: "the definition",
+            asked: "CustomResourceDefinition/basicreplicasets.catena.dev",
+            objects: vec![definition()],
+            surroundings: with_contents(calm(), vec![instance]),
+            says: "CustomResourceDefinition/basicreplicasets.catena.dev is not gone: BasicReplicaSet/old is being deleted",
+            advises: "holder of the finalizer",
+        },
+    ]);
+}
+
+/// The child of a former BasicDeployment of the same name.
+fn former() -> DynamicObject {
+    let owner = json!([{"apiVersion": GROUP, "kind": "BasicDeployment", "name": "web", "uid": "former", "controller": true}]);
+    let mut metadata = held("example.com/cleanup");
+    metadata["ownerReferences"] = owner;
+    object(GROUP, "BasicReplicaSet", "web", None, json!({"metadata": metadata}))
+}
+
+#[test]
+fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
+    let surroundings = || {
+        let found = alone(former()).into_iter().collect();
+        Surroundings { related: Related { found, ..Related::default() }, ..calm() }
+    };
+    let mut blocked = former();
+    blocked.data["status"] = json!({"blockedBy": {
+        "apiVersion": GROUP, "kind": "BasicReplicaSet", "name": "web", "reason": "Terminating", "message": "it is being deleted",
+    }});
+    let mut itself = surroundings();
+    itself.related.found = alone(blocked).into_iter().collect();
+    let message = "BasicReplicaSet \"web\" of a former BasicDeployment of this name still exists; the new one is created once it is gone";
+    let mut new = unreported();
+    new["metadata"] = json!({"creationTimestamp": "2026-01-01T00:09:48Z"});
+    let says = "BasicDeployment/web is not ready: BasicReplicaSet/web is being deleted and is held by the finalizer example.com/cleanup";
+    assert_right(&[
+        Scene {
+            name: "reported",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(not_ready("FormerChildLeaving", message, Value::Null))],
+            surroundings: surroundings(),
+            says,
+            advises: "holder of the finalizer",
+        },
+        Scene {
+            name: "12 s after its creation, not reported",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(new)],
+            surroundings: surroundings(),
+            says,
+            advises: "holder of the finalizer",
+        },
+        Scene {
+            name: "its status names itself as the blocker",
+            asked: "BasicDeployment/web",
+            objects: vec![deployment(not_ready("FormerChildLeaving", message, Value::Null))],
+            surroundings: itself,
+            says,
+            advises: "holder of the finalizer",
+        },
+    ]);
+}
+
+#[test]
+fn a_child_that_was_left_behind_is_told_when_its_parent_is_asked_about() {
+    let parent = || Identity {
+        api_version: GROUP.into(),
+        kind: "BasicDeployment".into(),
+        namespace: Some("shop".into()),
+        name: "web".into(),
+        uid: String::new(),
+    };
+    let said = |body: Value| {
+        let child = alone(object(GROUP, "BasicReplicaSet", "web", None, body)).unwrap();
+        let answer = explanation::of_child(parent(), &child, &calm(), now());
+        (answer.sentence, answer.root_cause.unwrap().advice)
+    };
+    let (sentence, _) = said(json!({"metadata": held("example.com/cleanup")}));
+    let expected = "BasicDeployment/web was deleted, and left BasicReplicaSet/web behind: it is being deleted and is held by the finalizer example.com/cleanup";
+    assert!(sentence.starts_with(expected), "{sentence}");
+    let (sentence, advice) = said(ready());
+    assert!(
+        sentence
+            .starts_with("BasicDeployment/web was deleted, and left BasicReplicaSet/web behind: it runs on"),
+        "{sentence}"
+    );
+    assert!(advice.contains("kubectl -n shop delete basicreplicaset.catena.dev/web"), "{advice}");
+    let mut orphan = ready();
+    orphan["metadata"] = json!({"labels": {"catena.dev/deployment-uid": "former"}});
+    assert_right(&[Scene {
+        name: "asked about the child",
+        asked: "BasicReplicaSet/web",
+        objects: vec![object(GROUP, "BasicReplicaSet", "web", None, orphan)],
+        surroundings: calm(),
+        says: "BasicReplicaSet/web is ready: 3/3 serve.",
+        advises: "left behind by a BasicDeployment that was deleted",
+    }]);
+}
+
+/// A pod that was deleted, and that a finalizer keeps.
+fn kept_pod(owner: &str) -> DynamicObject {
+    object("v1", "Pod", "web-0", Some(owner), json!({"metadata": held("example.com/drain")}))
+}
+
+/// A Deployment below this owner, whose ReplicaSet counts no pods any more.
+fn emptied(name: &str, owner: Option<&str>, mut metadata: Value) -> [DynamicObject; 2] {
+    let body = |wanted: i64| json!({"spec": {"replicas": wanted}, "status": {"observedGeneration": 1, "replicas": 0}});
+    let mut deployment = body(3);
+    deployment["status"]["conditions"] =
+        json!([condition("Available", "False", "MinimumReplicasUnavailable", "no pod is available")]);
+    let mut set = body(0);
+    set["metadata"] = metadata.clone();
+    if metadata["deletionTimestamp"].is_string() {
+        metadata["ownerReferences"] =
+            json!([{"apiVersion": GROUP, "kind": "BasicDeployment", "name": "web", "uid": "former"}]);
+    }
+    deployment["metadata"] = metadata;
+    let above = format!("Deployment/{name}");
+    [
+        object("apps/v1", "Deployment", name, owner, deployment),
+        object("apps/v1", "ReplicaSet", "web", Some(&above), set),
+    ]
+}
+
+/// The parent waits for the pod, which none of the objects between them counts.
+#[test]
+fn a_pod_that_a_finalizer_keeps_is_named_also_below_a_child_of_a_mapped_kind() {
+    let web = || deployment(not_ready("Progressing", "0 of 3 replicas are serving", Value::Null));
+    let says = "is not ready: Pod/web-0 is being deleted and is held by the finalizer example.com/drain (HeldByFinalizer";
+    let [child, set] = emptied("web", Some("BasicDeployment/web"), json!({}));
+    let objects = [web(), child, set, kept_pod("ReplicaSet/web")];
+    for asked in ["BasicDeployment/web", "Deployment/web"] {
+        let answer = ask_exactly(asked, &objects, &calm());
+        assert!(answer.sentence.starts_with(&format!("{asked} {says}")), "{}", answer.sentence);
+    }
+    let path: Vec<String> = ask_exactly("BasicDeployment/web", &objects, &calm())
+        .evidence
+        .iter()
+        .map(|evidence| evidence.object.to_string())
+        .collect();
+    assert_eq!(path, ["Pod/web-0", "ReplicaSet/web", "Deployment/web", "BasicDeployment/web"]);
+}
+
+#[test]
+fn an_old_child_of_a_mapped_kind_leads_to_the_pod_that_holds_it() {
+    let message = "Deployment \"old\" of a former BasicDeployment of this name still exists; the new one is created once it is gone";
+    let asked = || deployment(not_ready("FormerChildLeaving", message, Value::Null));
+    let told = |below: Vec<DynamicObject>| {
+        let [old, set] = emptied("old", None, held("foregroundDeletion"));
+        let old = grow("Deployment/old", &[vec![old, set], below].concat());
+        let related = Related { found: old.into_iter().collect(), ..Related::default() };
+        ask_exactly("BasicDeployment/web", &[asked()], &Surroundings { related, ..calm() }).sentence
+    };
+    let sentence = told(vec![kept_pod("ReplicaSet/web")]);
+    let says = "BasicDeployment/web is not ready: Pod/web-0 is being deleted and is held by the finalizer example.com/drain";
+    assert!(sentence.starts_with(says), "{sentence}");
+    // Nobody may say that nothing holds it.
+    let sentence = told(vec![]);
+    assert!(sentence.contains("is deleted after its dependents, of which none was found"), "{sentence}");
+}
+
+#[tokio::test]
+async fn an_old_child_is_read_with_its_dependents_whatever_its_group() {
+    let message = "Deployment \"old\" of a former BasicDeployment of this name still exists";
+    let web = deployment(not_ready("FormerChildLeaving", message, Value::Null));
+    let (cluster, requests) = serving_cluster(|uri| {
+        let metadata = json!({"name": "old", "namespace": "shop", "uid": "o", "deletionTimestamp": THEN});
+        uri.ends_with("/apis/apps/v1/namespaces/shop/deployments/old").then(|| json!({"metadata": metadata}))
+    });
+    let mut surroundings = Surroundings::default();
+    read_related(&cluster, &alone(web).unwrap(), &mut surroundings).await;
+    let found: Vec<String> =
+        surroundings.related.found.iter().map(|found| found.identity.to_string()).collect();
+    assert_eq!(found, ["Deployment/old"], "{requests:?}");
+}
+
+#[test]
+fn two_objects_that_name_each_other_as_blockers_end_the_walk() {
+    let body =
+        |other: &str| json!({"status": {"blockedBy": {"kind": other, "name": "web", "reason": "Waits"}}});
+    let of = |kind: &str, other: &str| object("example.com/v1", kind, "web", None, body(other));
+    let found = [of("Bay", "Shop"), of("Shop", "Bay")].into_iter().filter_map(alone).collect();
+    let surroundings = Surroundings { related: Related { found, ..Related::default() }, ..calm() };
+    let answer = ask_exactly("Shop/web", &[of("Shop", "Bay")], &surroundings);
+    let expected = "Shop/web is not ready: Bay/web reports that Shop/web blocks it (Waits).";
+    assert_eq!(answer.sentence, expected);
+}
+
+#[test]
+fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
+    let report = json!({
+        "uid": "BasicDeployment/web", "state": "Running", "since": THEN, "reason": "BackupRunning",
+        "backup": "Job vault/web-1", "message": "the backup is running",
+    });
+    let metadata = json!({
+        "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],
+        "annotations": {"catena.dev/backup-status": report.to_string()},
+    });
+    let held = deployment(deleted(ready(), metadata));
+    let told = |reason: &str| {
+        let body = json!({"metadata": {"namespace": "vault"}, "status": {"active": 1}});
+        let mut pod = waiting("web-1-x", reason, "not found");
+        pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/web-1".into();
+        let job = grow("Job/web-1", &[object("batch/v1", "Job", "web-1", None, body), pod]);
+        let related = Related { found: job.into_iter().collect(), ..Related::default() };
+        let surroundings = Surroundings { related, ..calm() };
+        ask_exactly("BasicDeployment/web", std::slice::from_ref(&held), &surroundings)
+    };
+    let answer = told("ImagePullBackOff");
+    let lets_go = |remark: &String| {
+        remark.starts_with("BasicDeployment/web is held until it is backed up: ")
+            && remark.contains("release basicdeployment.catena.dev/web --reason")
+    };
+    assert!(answer.remarks.iter().any(lets_go), "{:?}", answer.remarks);
+    let fails = answer.root_cause.unwrap();
+    assert_eq!(
+        (fails.object.to_string().as_str(), fails.reason.as_str()),
+        ("Pod/web-1-x", "ImagePullBackOff")
+    );
+    assert_eq!(told("ContainerCreating").root_cause.unwrap().reason, "BackupRunning");
+}

@@ -1,0 +1,83 @@
+//! An object whose controller has not reported on its current spec.
+
+use std::collections::BTreeSet;
+
+use catena_cluster::State;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Cause, Facts, Step, Verdict, controllers, edges, objects, warnings};
+use crate::Node;
+
+/// How long after a change the silence of a controller is normal.
+pub const REPORT_GRACE: SignedDuration = SignedDuration::from_secs(5);
+/// How long basic-deployment-controller waits for the first news of a child, and some time for writing the status.
+const FIRST_REPORT_GRACE: SignedDuration = SignedDuration::from_secs(30);
+
+/// What decides while the controller has yet to report on the current spec.
+pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
+    if node.health.state != State::Unreported {
+        return None;
+    }
+    let since = node.health.since.or(node.created);
+    let is_new = is_new(since, facts);
+    let silent = |variant: &str, names: &[(&str, &str)]| {
+        let message = warnings::after(&node.health.message, node, facts);
+        let cause = Cause::with(&node.identity, "NotObserved").in_case(variant, names);
+        Some(Step::own(cause.message(message).since(since)))
+    };
+    let Some(controller) = controllers::controller_of(&node.identity) else {
+        return silent(if is_new { "status from before" } else { "outdated status" }, &[]);
+    };
+    match facts.verdict(controller) {
+        Verdict::Down(_) => facts.not_running(&node.identity, controller).map(Step::own),
+        Verdict::Runs if is_held_back(node, since, facts) => {
+            let (old, _) = edges::follow(node, facts);
+            let next = old.into_iter().chain(objects::unhealthy_children(node, facts));
+            Some(Step::to(next, Some(Cause::with(&node.identity, "Progressing").since(since))))
+        }
+        Verdict::Runs if is_new => silent("just changed", &[("{controller}", controller)]),
+        Verdict::Runs => silent("not reconciled", &[("{controller}", controller)]),
+        Verdict::Unknown(why) => {
+            silent("perhaps not reconciled", &[("{controller}", controller), ("{why}", &why)])
+        }
+    }
+}
+
+/// Whether the silence of a controller since then is normal.
+pub fn is_new(since: Option<Timestamp>, facts: &Facts) -> bool {
+    since.is_some_and(|since| facts.now.duration_since(since) < REPORT_GRACE)
+}
+
+/// Whether a controller that runs may be waiting for the first news: it has made a child, or waits for a former one.
+fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
+    let is_first = node.identity.kind == "BasicDeployment" && node.health.reason != "Behind";
+    let is_new = since.is_some_and(|since| facts.now.duration_since(since) < FIRST_REPORT_GRACE);
+    let has_child = node.children.iter().any(|child| !objects::is_command(child) && child.serving.is_some());
+    is_first && is_new && (has_child || !edges::follow(node, facts).0.is_empty())
+}
+
+/// The controllers of the chain.
+fn controllers(facts: &Facts) -> BTreeSet<&'static str> {
+    facts.asked.all().filter_map(|node| controllers::controller_of(&node.identity)).collect()
+}
+
+/// Controllers of the chain whose new pods do not start, while the old ones do the work.
+pub fn updating(facts: &Facts) -> Vec<String> {
+    let runs = |name: &&str| facts.verdict(name) == Verdict::Runs;
+    let stuck = controllers(facts).into_iter().filter(runs).flat_map(|name| {
+        let seen = facts.surroundings.controllers.seen.iter();
+        let stuck = seen.filter(move |seen| seen.controller == name && seen.is_updating);
+        let trouble = stuck.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
+        trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told))
+    });
+    stuck.collect()
+}
+
+/// Controllers of the chain that are not running, so that their last reports still stand.
+pub fn remarks(facts: &Facts) -> Vec<String> {
+    let down = controllers(facts).into_iter().filter_map(|name| match facts.verdict(name) {
+        Verdict::Down(down) => Some(format!("this may be out of date, because {down}")),
+        Verdict::Runs | Verdict::Unknown(_) => None,
+    });
+    down.collect()
+}

@@ -1,0 +1,123 @@
+//! One walk over edges, from an object to the leaf at which the cause of its state lies: the first of its neighbours that
+//! leads to an obstacle, or else to mere progress, or else its own words.
+
+use catena_cluster::{Identity, State, text};
+
+use super::{
+    Cause, Facts, Finding, Step, command, contest, deletion, edges, facts, leaf, objects, settings,
+    unreported,
+};
+use crate::Node;
+
+/// Reasons of an object whose spec is not followed at all: whatever its present pods suffer from, no correction reaches them.
+const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"];
+/// The most probable neighbours explain the others.
+const MAX_WAYS: usize = 16;
+
+/// Finds the root cause of the state of an object, if it is not well.
+pub fn explain<'n>(asked: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
+    let mut path = vec![asked];
+    let cause = walk(&mut path, facts)?;
+    Some(Finding { cause, path })
+}
+
+fn walk<'n>(path: &mut Vec<&'n Node>, facts: &Facts<'n>) -> Option<Cause> {
+    let Step { ways, only_obstacles, own } = step(path.last().copied()?, facts)?;
+    let length = path.len();
+    let mut progress: Option<Finding> = None;
+    for way in ways.into_iter().take(MAX_WAYS) {
+        // Objects may name each other.
+        let is_known = |next: &&Node| path.iter().any(|known| known.identity.uid == next.identity.uid);
+        if way.iter().any(is_known) {
+            continue;
+        }
+        path.extend(way);
+        match walk(path, facts) {
+            Some(cause) if !cause.is_progress => return Some(cause),
+            Some(cause) if progress.is_none() && !only_obstacles => {
+                progress = Some(Finding { cause, path: path.clone() });
+            }
+            _ => {}
+        }
+        path.truncate(length);
+    }
+    let Some(found) = progress else { return own };
+    *path = found.path;
+    Some(found.cause)
+}
+
+/// The most fundamental facts decide first.
+fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
+    deletion::step(node, facts)
+        .or_else(|| deletion::in_terminating_namespace(node, facts).map(Step::own))
+        .or_else(|| command::step(node, facts))
+        .or_else(|| unreported::step(node, facts))
+        .or_else(|| neighbours(node, facts))
+}
+
+/// The neighbours of an object that is not as it should be.
+fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
+    let doubt = objects::contradiction(node, facts);
+    let blocker = edges::blocker(node);
+    let is_healthy = node.health.state.is_healthy();
+    let is_blocked = node.health.state == State::Present && blocker.is_some();
+    if is_healthy && !objects::has_unhealthy_dependents(node) && !is_blocked && doubt.is_none() {
+        return None;
+    }
+    let (named, missing) = edges::follow(node, facts);
+    let definition = edges::terminating_kind(node).and_then(|kind| {
+        let is_it =
+            |found: &&Node| found.deleted.is_some() && text(&found.object, "/spec/names/kind") == Some(kind);
+        facts.surroundings.related.found.iter().find(is_it)
+    });
+    if let Some(cause) = settings::cause(node, facts) {
+        return Some(Step::own(cause));
+    }
+    if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
+        return Some(Step::own(leaf::own(node, facts)));
+    }
+    let mut step = Step::to(definition.into_iter().chain(named), missing);
+    if let Some((object, cause)) = &blocker
+        && add_blocker(&mut step, node, object, cause, facts)
+    {
+        return Some(step);
+    }
+    step.ways.extend(objects::unhealthy_children(node, facts).map(|child| vec![child]));
+    step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
+    let cause = || match (doubt, blocker) {
+        _ if !is_healthy => Some(leaf::own(node, facts)),
+        (Some(doubt), _) => Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)),
+        (None, Some((blocker, cause))) if is_blocked => {
+            let cause = Cause { object: node.identity.clone(), ..cause };
+            Some(cause.meaning(format!("reports that {blocker} blocks it")))
+        }
+        _ => None,
+    };
+    step.own = step.own.or_else(cause);
+    Some(step)
+}
+
+/// Adds the blocker that a status names. Returns whether it decides alone.
+fn add_blocker<'n>(
+    step: &mut Step<'n>,
+    node: &'n Node,
+    blocker: &Identity,
+    cause: &Cause,
+    facts: &Facts<'n>,
+) -> bool {
+    let is_itself = facts::is_same(&node.identity, blocker);
+    let way = objects::way_to(node, &|below| facts::is_same(&below.identity, blocker)).filter(|_| !is_itself);
+    if let Some(way) = way {
+        // It may be well by now: the status is about to follow.
+        let first = vec![way[0]];
+        step.ways.extend([way, first]);
+        return false;
+    }
+    if !is_itself && facts.surroundings.related.find(blocker).is_some() {
+        return false;
+    }
+    // Its controller cannot continue; or another object is gone, or may not be read.
+    let since = cause.since.or(node.health.since.filter(|_| is_itself));
+    step.own = Some(cause.clone().since(since));
+    !is_itself || contest::told(node).is_none()
+}

@@ -1,0 +1,90 @@
+//! Events of type Warning about an object whose status has no reason.
+
+use std::collections::HashSet;
+
+use catena_cluster::last_write;
+use jiff::{SignedDuration, Timestamp};
+
+use catena_terminal::age;
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt;
+
+use super::{Facts, Warning};
+use crate::Node;
+
+/// More would hide the newest.
+const MAX_WARNINGS: usize = 3;
+/// A probe fails for some time before its condition turns, and the controller that warns does not write the condition.
+const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
+
+/// The warnings about an object that may explain its present state, the newest first. One from before its last transition,
+/// or about content that was changed since, is of a trouble that is over.
+pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f Warning> {
+    let state_began = node.health.since.max(content_changed(node));
+    let is_current = move |warning: &&Warning| match (warning.at, state_began) {
+        (Some(at), Some(since)) => since.duration_since(at) <= LEAD_TIME,
+        _ => true,
+    };
+    let about = facts.surroundings.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
+    about.filter(is_current)
+}
+
+/// The message of the newest one that may explain the present state; empty if there is none.
+pub fn message(node: &Node, facts: &Facts) -> String {
+    current(node, facts).next().map(|warning| warning.message.clone()).unwrap_or_default()
+}
+
+/// The last change by a writer of more than metadata and the status.
+fn content_changed(node: &Node) -> Option<Timestamp> {
+    last_write(&node.object.metadata, |entry| {
+        let owned = entry.fields_v1.as_ref().and_then(|fields| fields.0.as_object());
+        let owns_content = owned.is_some_and(|owned| {
+            // Where the status is no subresource, its writer may own the rest, too.
+            !owned.contains_key("f:status") && owned.keys().any(|field| field != "f:metadata")
+        });
+        // A change of `scale` or `status` does not end a trouble.
+        owns_content && entry.subresource.is_none()
+    })
+}
+
+/// The newest warnings of an object, the newest first, each of another reason.
+pub fn newest(node: &Node, facts: &Facts) -> Vec<String> {
+    let mut reasons = HashSet::new();
+    let newest = current(node, facts).filter(|warning| reasons.insert(&warning.reason));
+    newest.take(MAX_WARNINGS).map(|warning| text(warning, facts.now)).collect()
+}
+
+fn text(Warning { by, reason, message, count, at, .. }: &Warning, now: Timestamp) -> String {
+    let times = (*count > 1).then(|| format!("x{count}"));
+    let by = Some(by.clone()).filter(|by| !by.is_empty());
+    let ago = at.map(|at| format!("{} ago", age(now, at)));
+    let source = times.into_iter().chain(by).chain(ago).collect::<Vec<_>>().join(", ");
+    let source = if source.is_empty() { source } else { format!(" ({source})") };
+    format!("Warning {reason}{source}: {message}")
+}
+
+/// The message of an object, followed by those of its Events.
+pub fn after(said: &str, node: &Node, facts: &Facts) -> String {
+    let said = Some(said).filter(|said| !said.is_empty()).map(str::to_owned);
+    said.into_iter().chain(newest(node, facts)).collect::<Vec<_>>().join("\n")
+}
+
+/// An Event as a diagnosis needs it.
+pub fn warning(event: Event) -> Warning {
+    let series = event.series.as_ref();
+    let count = series.and_then(|series| series.count).or(event.count).unwrap_or_default();
+    let made = event.event_time.as_ref().map(|time| time.0);
+    let made = made.or_else(|| event.creation_timestamp().map(|time| time.0));
+    let since = event.first_timestamp.as_ref().map(|time| time.0).or(made);
+    let repeated = series.and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    let at = repeated.or_else(|| event.last_timestamp.as_ref().map(|time| time.0)).or(made);
+    Warning {
+        about: event.involved_object.uid.unwrap_or_default(),
+        by: event.reporting_component.unwrap_or_default(),
+        reason: event.reason.unwrap_or_default(),
+        message: event.message.unwrap_or_default(),
+        count,
+        since,
+        at,
+    }
+}

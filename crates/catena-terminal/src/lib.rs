@@ -1,0 +1,15 @@
+//! A person at a terminal: colours, tables, durations, progress, and the wish to stop.
+
+mod durations;
+mod paint;
+mod progress;
+mod table;
+mod waiting;
+
+pub use self::{
+    durations::{age, duration, parse_duration},
+    paint::{Tone, cut, sanitized},
+    progress::Progress,
+    table::{Cell, Table},
+    waiting::{Interrupt, interrupted, until},
+};

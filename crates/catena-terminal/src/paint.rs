@@ -1,0 +1,78 @@
+//! Texts in colours. What is printed goes through `anstream`, which leaves the colours out where nobody sees them: elsewhere than on a
+//! terminal, and when `NO_COLOR` is set.
+
+use std::borrow::Cow;
+
+use clap::builder::styling::{AnsiColor, Style};
+
+/// The meaning of a colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Tone {
+    /// Not coloured.
+    #[default]
+    Plain,
+    /// As desired.
+    Good,
+    /// In progress.
+    Moving,
+    /// Stuck or failed.
+    Bad,
+    /// Less important.
+    Quiet,
+    /// The main point.
+    Strong,
+}
+
+impl Tone {
+    /// A text in this tone.
+    #[must_use]
+    pub fn paint(self, text: &str) -> String {
+        let style = match self {
+            Self::Plain => return text.to_owned(),
+            Self::Good => Style::new().fg_color(Some(AnsiColor::Green.into())),
+            Self::Moving => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
+            Self::Bad => Style::new().fg_color(Some(AnsiColor::Red.into())),
+            Self::Quiet => Style::new().dimmed(),
+            Self::Strong => Style::new().bold(),
+        };
+        if text.is_empty() { String::new() } else { format!("{style}{text}{style:#}") }
+    }
+}
+
+/// A text from an object without control characters: an author of a status must not control the terminal.
+#[must_use]
+pub fn sanitized(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}
+
+/// A text, cut behind this number of characters.
+#[must_use]
+pub fn cut(text: &str, longest: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(longest) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_an_object_cannot_drive_the_terminal() {
+        assert_eq!(sanitized("a\u{1b}[2Jb\nc\r\u{9b}d"), "a\u{fffd}[2Jb\nc\u{fffd}\u{fffd}d");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(cut("short", 80), "short");
+        assert_eq!(cut(&"ä".repeat(100), 80).chars().count(), 80 + 1);
+    }
+
+    #[test]
+    fn a_text_has_the_colour_of_its_tone() {
+        assert_eq!(Tone::Bad.paint("x"), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Tone::Bad.paint(""), "");
+        assert_eq!(Tone::Plain.paint("x"), "x");
+    }
+}
