@@ -219,16 +219,10 @@ impl Owner {
 pub fn recent(command: &Command) -> RecentCommand {
     let metadata = &command.metadata;
     RecentCommand {
-        created: Time(created(command)),
+        created: metadata.creation_timestamp.clone().unwrap_or(Time(Timestamp::UNIX_EPOCH)),
         uid: metadata.uid.clone().unwrap_or_default(),
         supersedes: command.row.run.supersedes,
     }
-}
-
-/// When a command was created, by the server's clock.
-#[must_use]
-pub fn created(command: &Command) -> Timestamp {
-    command.metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default()
 }
 
 /// The order of commands, by their records.

@@ -151,8 +151,8 @@ impl Memory {
         }
     }
 
-    /// Records that a command ran, or why not; its target is looked at again at once. It is refused until it runs: whatever else
-    /// fails says nothing of that. One that is newly refused wakes those that it held up.
+    /// Records a try to run a command, after which its target is looked at again at once. One that is refused stays so until it runs:
+    /// any other failure says nothing of that. One that is newly refused wakes those that it held up.
     pub fn tried(&self, command: &Command, error: Option<&ApiError>) {
         let is_refused = error.is_some_and(ApiError::is_refusal);
         let was_refused = self.known(ObjectId::of(command).uid, |known| {

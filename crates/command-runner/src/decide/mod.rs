@@ -15,7 +15,7 @@ use operator_watch::Failure;
 use serde_json::Value;
 
 use crate::{
-    command::created,
+    command::recent,
     observed::{Look, Observed},
     status,
 };
@@ -120,7 +120,7 @@ fn report(observed: &Observed, verdict: &Verdict) -> Action {
         reason::QUEUED => QUEUING_TIME,
         _ => Duration::ZERO,
     };
-    let left = told_at.saturating_sub(time_between(created(&observed.command), observed.now));
+    let left = told_at.saturating_sub(time_between(recent(&observed.command).created.0, observed.now));
     if !left.is_zero() {
         return Action::Wait(left.min(rest));
     }

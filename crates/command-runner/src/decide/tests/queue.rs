@@ -264,7 +264,8 @@ impl World {
             (0..self.live.len()).for_each(|at| self.deliver(at));
             if let Some(at) = self.woken.pop_first() {
                 self.pass(at);
-            } else if !self.is_ready && !self.running().is_empty() {
+            } else if !self.is_ready {
+                // Whoever made it something else: one that ended and lost its report waits for it, too.
                 self.change_target(|world| world.is_ready = true);
             } else if self.open().is_empty() {
                 return;
