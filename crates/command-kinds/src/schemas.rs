@@ -93,8 +93,9 @@ impl StatusSchema {
     /// What a definition says of one of its versions.
     fn of(definition: &Value, version: &str) -> Self {
         let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
-        let served = versions.into_iter().flatten().find(|served| served["name"] == version);
-        let Some(served) = served.filter(|served| !served["subresources"]["status"].is_null()) else {
+        let versions = || versions.into_iter().flatten();
+        let has_status = |version: &Value| !version["subresources"]["status"].is_null();
+        let Some(served) = versions().find(|served| served["name"] == version && has_status(served)) else {
             return Self::default();
         };
         let status = &served["schema"]["openAPIV3Schema"]["properties"]["status"];
@@ -105,8 +106,10 @@ impl StatusSchema {
             && (!conditions["items"]["properties"]["observedGeneration"].is_null()
                 || is_open(&conditions["items"]));
         let mut fields = ["startTime", "completionTime", "progress", "observedGeneration"].into_iter();
+        // In a version without it, whoever may change an object can write its status.
+        let is_ours = versions().filter(|version| version["served"] == true).all(has_status);
         let has_fields = is_open(status) || fields.all(|field| !status["properties"][field].is_null());
-        Self { takes_conditions, takes_run: takes_conditions && has_fields, is_unread: false }
+        Self { takes_conditions, takes_run: takes_conditions && has_fields && is_ours, is_unread: false }
     }
 }
 

@@ -83,8 +83,8 @@ mod tests {
     use super::*;
     use crate::fixtures::{command, kind, observed, shop};
 
-    /// The requests of a step that runs a command, which the API server has like this, and whether it holds up no other one.
-    async fn run(live: Answer) -> (Vec<Sent>, bool) {
+    /// The requests of a step that runs a command, which the API server has like this, and whether it counts as refused and has succeeded.
+    async fn run(live: Answer) -> (Vec<Sent>, bool, bool) {
         let (client, log) = answering(move |sent| match &*sent.verb {
             "GET" => live.clone(),
             _ => Answer::Done,
@@ -101,8 +101,8 @@ mod tests {
         let seen = observed(&one, &[&one], shop(&[], &json!({})));
         let action = decide(&seen);
         assert!(matches!(action, Action::Run(_)));
-        Commands { observer, executor, memory: memory.clone() }.act(seen, action).await.ok();
-        (log.take(), memory.refused(&[one]).contains("one"))
+        let acted = Commands { observer, executor, memory: memory.clone() }.act(seen, action).await;
+        (log.take(), memory.refused(&[one]).contains("one"), acted.is_ok())
     }
 
     #[tokio::test(start_paused = true)]
@@ -112,7 +112,8 @@ mod tests {
         let mut live = json!({"metadata": metadata, "spec": {"target": "a"}});
         live["metadata"]["namespace"] = json!("here");
         let verbs = async |live| {
-            let (sent, _) = run(live).await;
+            let (sent, _, is_ok) = run(live).await;
+            assert!(is_ok);
             sent.into_iter().map(|sent| sent.verb).collect::<Vec<_>>()
         };
         assert_eq!(verbs(Answer::Object(live.clone())).await, ["GET", "MERGE"]);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_command_that_may_not_be_read_holds_up_no_other() {
+    async fn a_command_that_may_not_be_read_counts_as_refused() {
         for (code, is_refused) in [(403, true), (500, false)] {
             assert_eq!(run(refused(code)).await.1, is_refused);
         }

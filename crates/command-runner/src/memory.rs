@@ -167,7 +167,7 @@ impl Memory {
         }
     }
 
-    /// The uids of those commands whose patch was refused at the last try.
+    /// The uids of those commands whose read or patch was refused, and that have not run since.
     pub fn refused(&self, line: &[Arc<Command>]) -> HashSet<Box<str>> {
         let shared = self.shared.lock();
         let uids = line.iter().map(|command| ObjectId::of(&**command).uid);

@@ -44,15 +44,17 @@ impl Observer {
         let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
         let line = line.unwrap_or_default();
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
+        let with_status = self.with_status(&line).await;
         let schema = if row.has_ended() { None } else { self.schemas.of(&command.source, |_| {}).await };
         let takes_status = schema.and_then(|schema| row.takes_status(schema));
+        let unknown = reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind));
         let mut observed = Observed {
             now: Timestamp::now(),
             refused: self.memory.refused(&line),
-            with_status: self.with_status(&line).await,
             was_proven: self.memory.has_run(uid),
             line,
-            unknown: reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind)),
+            unknown: unknown.or_else(|| with_status.as_ref().err().cloned()),
+            with_status: with_status.unwrap_or_default(),
             target: Look::None,
             takes_status,
             since_told: self.memory.since_told(uid),
@@ -76,13 +78,18 @@ impl Observer {
     }
 
     /// The kinds with a status for a run, among those of the commands that ran, ended and supersede others.
-    async fn with_status(&self, line: &[Arc<Command>]) -> HashSet<Arc<str>> {
+    ///
+    /// # Errors
+    /// Why that is not known.
+    async fn with_status(&self, line: &[Arc<Command>]) -> Result<HashSet<Arc<str>>, String> {
         let mut kinds = HashSet::new();
         for other in line.iter().filter(|other| other.row.run.supersedes && other.row.ran_to_its_end()) {
-            let schema = self.schemas.of(&other.source, |_| {}).await;
-            kinds.extend(schema.filter(|schema| schema.takes_run).map(|_| other.source.id.clone()));
+            let resource = other.resource();
+            let unread = || format!("the definition of {} cannot be read at the moment", resource.plural);
+            let schema = self.schemas.of(&other.source, |_| {}).await.ok_or_else(unread)?;
+            kinds.extend(schema.takes_run.then(|| other.source.id.clone()));
         }
-        kinds
+        Ok(kinds)
     }
 
     async fn look(&self, command: &Command, to: &Reference) -> Result<Look, ApiError> {

@@ -29,7 +29,7 @@ pub struct Observed {
     pub unknown: Option<String>,
     /// Its target.
     pub target: Look,
-    /// The uids of those of its target whose patch the API server refused at the last try.
+    /// The uids of those of its target whose read or patch the API server refused, and that have not run since.
     pub refused: HashSet<Box<str>>,
     /// The ids of the kinds of its line whose definitions have a status for a run: of others, the author of a command can write it.
     pub with_status: HashSet<Arc<str>>,

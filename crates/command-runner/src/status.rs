@@ -22,12 +22,13 @@ pub fn status(observed: &Observed, verdict: &Verdict) -> CommandStatus {
     let conditions = conditions
         .with(Conditions::RECONCILING, succeeded.is_none(), reason, message)
         .while_true(Conditions::STALLED, succeeded == Some(false), reason, message);
-    let started = before.start_time.clone().filter(|_| has_started(before));
+    let started = |report: &CommandStatus| report.start_time.clone().filter(|_| has_started(report));
+    let told = || started(&command.row.status).or_else(|| started(&command.row.annotated));
     // What only an annotation says, which its author can write, does not get into a status: that may supersede others.
     let has_run = observed.is_proven() || observed.takes_status != Some(true) && command.row.has_started();
     CommandStatus {
         observed_generation: generation,
-        start_time: started.or_else(|| has_run.then_some(Time(now))),
+        start_time: started(before).or_else(|| has_run.then(|| told().unwrap_or(Time(now)))),
         completion_time: succeeded.map(|_| Time(now)),
         progress: verdict.progress.as_ref().or(before.progress.as_ref()).cloned(),
         conditions: conditions.since(&before.conditions),

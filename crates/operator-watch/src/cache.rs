@@ -203,7 +203,7 @@ impl<R: Row> Rows<R> {
         }
         let old = self.by_uid.replace(ByUid(row.clone())).map(|ByUid(old)| old);
         // The former owner needs to know only if the row moved.
-        let moved = old.as_ref().filter(|old| old.index_key() != row.index_key()).cloned();
+        let moved = old.as_ref().filter(|old| group_of(&***old) != group_of(&*row)).cloned();
         match &old {
             Some(old) if moved.is_none() => self.leave_group(old, Some(row.clone())),
             _ => self.join_group(&row),
@@ -264,6 +264,11 @@ impl<R: Row> Rows<R> {
         self.by_uid = new;
         affected
     }
+}
+
+/// The namespace and the name of the group of a row.
+fn group_of<R: Row>(row: &R) -> Option<(&str, &str)> {
+    Some((row.id().namespace, row.index_key()?))
 }
 
 /// The key of a group in a namespace, whose name contains no slash.
@@ -408,6 +413,26 @@ mod tests {
         let in_shop: Vec<_> = cache.group("shop", "set").iter().map(|pod| pod.0).collect();
         assert_eq!(in_shop, ["shop/a"]);
         assert_eq!(cache.rows.read().by_group.len(), 2, "those of other namespaces are not looked at");
+    }
+
+    #[tokio::test]
+    async fn a_row_without_a_uid_takes_the_place_of_no_row_of_another_namespace() {
+        struct Unnumbered(&'static str);
+
+        impl Row for Unnumbered {
+            fn id(&self) -> ObjectId<'_> {
+                ObjectId { namespace: self.0, name: "web", uid: "" }
+            }
+            fn index_key(&self) -> Option<&str> {
+                Some("web")
+            }
+        }
+
+        let mut rows = Rows::default();
+        for namespace in ["a", "b"] {
+            rows.take(Event::Apply(object(&Pod("", None))), |_| Arc::new(Unnumbered(namespace)));
+        }
+        assert_eq!([rows.group("a", "web").len(), rows.group("b", "web").len()], [0, 1]);
     }
 
     #[tokio::test]

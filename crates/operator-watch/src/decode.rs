@@ -257,7 +257,7 @@ fn without_managed_fields(text: &str) -> serde_json::Result<Cow<'_, str>> {
     let Some(managed) = metadata.and_then(|metadata| metadata.managed_fields) else { return Ok(text.into()) };
     // It is a part of the text.
     let start = managed.get().as_ptr().addr() - text.as_ptr().addr();
-    Ok([&text[..start], "[]", &text[start + managed.get().len()..]].concat().into())
+    Ok([&text[..start], "null", &text[start + managed.get().len()..]].concat().into())
 }
 
 /// An object without the conditions that cannot be decoded, or without its status.
@@ -328,6 +328,7 @@ mod tests {
         assert!(serde_json::from_str::<ConfigMap>(&object).is_err());
         let Unmanaged(map) = serde_json::from_str::<Unmanaged<ConfigMap>>(&object).unwrap();
         assert_eq!((map.metadata.name.as_deref(), &map.data.unwrap()["k"][..]), (Some("a"), "v"));
+        assert_eq!(map.metadata.managed_fields, None);
     }
 
     #[test]

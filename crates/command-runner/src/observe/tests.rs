@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, slice};
 use command_runner::command::TargetId;
 use operator_kit::{
     run::Triggers,
-    testing::{Answer, Log, Sent, answering},
+    testing::{Answer, Log, Sent, answering, refused},
 };
 use serde_json::{Value, json};
 
@@ -146,10 +146,17 @@ async fn an_end_in_a_status_counts_for_others_only_where_the_definition_has_one_
     let ended = command(&rollbacks, "ended", 10, &json!({ "status": status }));
     let mut without = definition();
     without["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
-    for (definition, counts) in [(definition(), true), (without, false)] {
+    let mut mixed = definition();
+    let mut older = without["spec"]["versions"][0].clone();
+    (older["name"], older["served"]) = (json!("v1beta1"), json!(true));
+    mixed["spec"]["versions"].as_array_mut().unwrap().push(older);
+    for (definition, counts) in [(definition(), true), (without, false), (mixed, false)] {
         let (observer, ..) = observer(Answers::from([(DEFINITION, definition)]));
-        assert_eq!(observer.with_status(slice::from_ref(&ended)).await.contains("restarts"), counts);
+        assert_eq!(observer.with_status(slice::from_ref(&ended)).await.unwrap().contains("restarts"), counts);
     }
+    let (observer, ..) = observer(Answers::new());
+    let unread = Observer { schemas: Schemas::new(answering(|_| refused(500)).0), ..observer };
+    assert!(unread.with_status(slice::from_ref(&ended)).await.unwrap_err().contains("cannot be read"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,7 @@ use std::{
 use axum::http::Request;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use kube::{api::GetParams, core::PartialObjectMeta};
-use memchr::{memchr_iter, memmem};
+use memchr::{memchr, memmem};
 use operator_watch::{Failure, Live};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -163,8 +163,8 @@ impl Level {
     }
 }
 
-/// A digest of the place and content of a write. It ignores the tests of a JSON patch, the transition times of conditions,
-/// and the version that a write relies on. The content may be large, so that it is not decoded.
+/// A digest of the place and content of a write. It ignores the tests of a JSON patch, and all fields of the names of the
+/// transition times of conditions and of the version that a write relies on. The content may be large, so that it is not decoded.
 fn content(request: &Request<Vec<u8>>) -> u64 {
     #[derive(Deserialize)]
     struct Operation<'o> {
@@ -189,14 +189,15 @@ fn content(request: &Request<Vec<u8>>) -> u64 {
     hasher.finish()
 }
 
-/// The parts of a JSON text between the values of a field, which are texts without escapes.
+/// The parts of a JSON text between the values of a field that are texts without escapes.
 fn without<'t>(field: &[u8], mut json: &'t [u8]) -> Vec<&'t [u8]> {
     let mut parts = Vec::new();
     while let Some(at) = memmem::find(json, field) {
         let (before, value) = json.split_at(at + field.len());
         parts.push(before);
-        let mut quotes = memchr_iter(b'"', value);
-        json = quotes.nth(1).map_or(b"", |end| &value[end..]);
+        let text = value.trim_ascii_start().strip_prefix(b"\"");
+        let end = text.and_then(|text| Some(&text[memchr(b'"', text)?..]));
+        json = end.unwrap_or(value);
     }
     parts.push(json);
     parts

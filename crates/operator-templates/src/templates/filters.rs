@@ -190,7 +190,7 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
 pub(super) const MAX_WRITTEN: usize = 2 * LONGEST;
 /// Maximum total length of what the filters and operators of one rendering make, in bytes, most of which is never written.
 const MAX_MADE: usize = 4 * MAX_WRITTEN;
-/// Maximum length of a text that is taken apart, in bytes: no text that the API server stores is longer.
+/// Maximum length of a text that is taken apart, in bytes: by default, no text that the API server stores is longer.
 const MAX_TEXT: usize = 3 << 19;
 /// Maximum number of the parts of the values of one rendering, and of those that its filters and operators make: no object that
 /// the API server stores has more. A list may be endless, because it is generated.
