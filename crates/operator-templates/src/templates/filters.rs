@@ -63,7 +63,7 @@ const TAKING_APART: &str = "list lines map max min reject rejectattr select sele
 /// Adds all filters, tests and functions.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
     let of_operands = [
-        (COUNTED, Value::from_function(|value: Value| value)),
+        (COUNTED, Value::from_function(flat)),
         (FACTOR, Value::from_function(factor)),
         (TIMES, Value::from_function(times)),
     ];
@@ -107,9 +107,16 @@ fn made(state: &State) -> Arc<Made> {
     state.get_or_set_temp_object("@made", new)
 }
 
-fn factor(state: &State, left: Value) -> Value {
+/// A list that contains its items: the engine's sums and products ask their operands for them each time, and those ask theirs.
+fn flat(value: Value) -> Result<Value, Error> {
+    let is_list = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
+    if is_list { Ok(value.try_iter()?.collect()) } else { Ok(value) }
+}
+
+fn factor(state: &State, left: Value) -> Result<Value, Error> {
+    let left = flat(left)?;
     made(state).factors.lock().push(left.clone());
-    left
+    Ok(left)
 }
 
 /// Refuses what the engine would only find too large when it has repeated it.
@@ -195,6 +202,8 @@ const MAX_TEXT: usize = 3 << 19;
 /// Maximum number of the parts of the values of one rendering, and of those that its filters and operators make: no object that
 /// the API server stores has more. A list may be endless, because it is generated.
 pub(super) const MAX_PARTS: usize = 1_000_000;
+/// How many parts a map counts as in addition to its own: in memory, even a small one takes as much as twenty numbers.
+const MAP_PARTS: usize = 20;
 /// Maximum depth of a value.
 const MAX_DEPTH: usize = 100;
 
@@ -240,6 +249,9 @@ impl Walk {
         }
         if depth == MAX_DEPTH {
             return Err(failure(format!("a value is nested more than {MAX_DEPTH} deep")));
+        }
+        if kind == ValueKind::Map {
+            self.spend(MAP_PARTS, 0)?;
         }
         for part in value.try_iter()? {
             self.spend(1, 0)?;

@@ -301,6 +301,8 @@ fn nothing_makes_a_value_of_any_size() {
     assert!(rendered(&lists).unwrap_err().to_string().contains("more than"));
     let written = "{% set x = [1] * (parameters.many | int) %}a: [{{ x }}, {{ x }}]";
     assert!(rendered(written).unwrap_err().to_string().contains("more than"));
+    let maps = "{% set x = [{'b': 1}] * ((parameters.many | int) // 3) %}a: {{ x }}";
+    assert!(rendered(maps).unwrap_err().to_string().contains("more than"));
     let aliased = "{% set x = [1] * (parameters.many | int) %}a: [&a {{ x }}, *a]";
     assert!(rendered(aliased).unwrap_err().to_string().contains("more than"));
 
