@@ -105,6 +105,8 @@ pub struct Folder {
     path: PathBuf,
     former: Index,
     new: Index,
+    /// The files of the new one that are former ones.
+    kept: BTreeSet<String>,
 }
 
 impl Folder {
@@ -136,7 +138,7 @@ impl Folder {
             );
             Index::begun(scope.clone())
         };
-        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope) };
+        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope), kept: BTreeSet::new() };
         // A backup that was killed leaves it.
         folder.discard().and_then(|()| create_folder(&folder.collected())).with_context(cannot)?;
         Ok(folder)
@@ -179,7 +181,8 @@ impl Folder {
 
     /// Whether the new backup holds an object.
     pub fn holds(&self, kind: &str, object: &Identity) -> bool {
-        self.new.files.contains(&relative(kind, object))
+        let file = relative(kind, object);
+        self.new.files.contains(&file) || self.kept.contains(&file)
     }
 
     /// Keeps the former file of an object that is not taken anew. Returns whether there is one.
@@ -187,7 +190,7 @@ impl Folder {
         let file = relative(kind, object);
         let is_kept = self.former.files.contains(&file);
         if is_kept {
-            self.new.files.insert(file);
+            self.kept.insert(file);
         }
         is_kept
     }
@@ -205,7 +208,7 @@ impl Folder {
     /// When a file cannot be written or removed.
     pub fn end(mut self, keeps_former: bool) -> Result<bool> {
         if keeps_former {
-            self.new.files.extend(self.former.files.iter().cloned());
+            self.kept.clone_from(&self.former.files);
         }
         // If it is interrupted from here on, all files belong to the former backup, which may lack as much as before.
         let mut together = self.former.clone();
@@ -213,10 +216,10 @@ impl Folder {
         self.mark(&together)?;
         for file in &self.new.files {
             let (new, place) = (self.collected().join(file), self.path.join(file));
-            // One that is not taken anew keeps its former file.
-            let moved = create_parent(&place).and_then(|()| unless_gone(fs::rename(new, &place)));
+            let moved = create_parent(&place).and_then(|()| fs::rename(new, &place));
             moved.with_context(|| format!("{} cannot be written", place.display()))?;
         }
+        self.new.files.append(&mut self.kept);
         for file in self.former.files.difference(&self.new.files) {
             let gone = self.path.join(file);
             let removed = unless_gone(fs::remove_file(&gone));
@@ -404,6 +407,16 @@ mod tests {
         fs::remove_dir_all(obstacle.parent().unwrap()).unwrap();
         folder.backup(&[&named("api"), &named("web")]);
         assert_eq!(folder.read(), [named("api"), named("web")]);
+    }
+
+    #[test]
+    fn a_backup_whose_files_another_one_removes_does_not_become_complete() {
+        let folder = Temporary::new("together");
+        let first = folder.collected(&[&named("web")]);
+        let second = folder.begin();
+        first.end(false).unwrap_err();
+        drop(second);
+        assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
     }
 
     #[test]
