@@ -58,15 +58,18 @@ pub struct LostOwner {
     pub owner: Identity,
     /// Whether the server serves the version in which it is named.
     is_served: bool,
+    /// Whether the object names no other one.
+    is_only: bool,
 }
 
 impl LostOwner {
     /// What becomes of the object that names it.
     #[must_use]
     pub fn remark(&self) -> String {
-        let Self { owner, is_served, .. } = self;
+        let Self { owner, is_served, is_only, .. } = self;
         if *is_served {
-            return format!("its owner {owner} is gone: the garbage collector will delete it");
+            let unless = if *is_only { "" } else { " unless another owner of it is there" };
+            return format!("its owner {owner} is gone: the garbage collector will delete it{unless}");
         }
         let version = sanitized(&owner.api_version);
         format!(
@@ -123,7 +126,8 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
             Ok(_) if above.uid.is_empty() => fetched.missing_target = Some(above),
             Ok(_) => {
                 let is_served = kind.resource.api_version == above.api_version;
-                fetched.lost_owners.push(LostOwner { of: uid(here), owner: above, is_served });
+                let is_only = here.owner_references().len() == 1;
+                fetched.lost_owners.push(LostOwner { of: uid(here), owner: above, is_served, is_only });
             }
             Err(error) => fetched.gaps.push(Gap::of(above.to_string(), &error)),
         }
@@ -296,6 +300,16 @@ mod tests {
             let remark = fetched.lost_owners[0].remark();
             assert!(remark.contains(expected), "{remark}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_object_with_another_owner_is_not_said_to_be_deleted() {
+        let (cluster, _) = cluster();
+        let owner = |name: &str| json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": name, "uid": name});
+        let mut fetched = Fetched::default();
+        ascend(&cluster, pod(&[owner("gone"), owner("other")]), &mut fetched).await;
+        let remark = fetched.lost_owners[0].remark();
+        assert!(remark.ends_with("will delete it unless another owner of it is there"), "{remark}");
     }
 
     #[tokio::test]
