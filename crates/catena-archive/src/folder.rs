@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, DirBuilder, DirEntry, OpenOptions},
+    fs::{self, DirBuilder, DirEntry, File, OpenOptions, TryLockError},
     io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Component, Path, PathBuf},
@@ -105,19 +105,24 @@ pub struct Folder {
     path: PathBuf,
     former: Index,
     new: Index,
-    /// The files of the new one that are former ones.
-    kept: BTreeSet<String>,
+    /// The folder itself, locked: the former backup must not change meanwhile.
+    _locked: File,
 }
 
 impl Folder {
     /// Begins a backup in an empty folder or over an earlier backup. What begins with a dot belongs to others, such as Git.
     ///
     /// # Errors
-    /// When the folder holds anything else, also a backup of another scope, or cannot be written.
+    /// When the folder holds anything else, also a backup of another scope, cannot be written, or another backup is written to it.
     pub fn begin(path: &Path, scope: Scope) -> Result<Self> {
         let place = path.display();
         let cannot = || format!("the folder {place} cannot be written");
         create_folder(path).with_context(cannot)?;
+        let locked = File::open(path).with_context(cannot)?;
+        // Not every file system has locks.
+        if matches!(locked.try_lock(), Err(TryLockError::WouldBlock)) {
+            bail!("another backup is written to {place}: wait for its end, and try again");
+        }
         let former = if path.join(INDEX).is_file() {
             let index = Index::read(path)?;
             // What the new one does not cover would be taken for gone.
@@ -138,7 +143,7 @@ impl Folder {
             );
             Index::begun(scope.clone())
         };
-        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope), kept: BTreeSet::new() };
+        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope), _locked: locked };
         // A backup that was killed leaves it.
         folder.discard().and_then(|()| create_folder(&folder.collected())).with_context(cannot)?;
         Ok(folder)
@@ -181,8 +186,7 @@ impl Folder {
 
     /// Whether the new backup holds an object.
     pub fn holds(&self, kind: &str, object: &Identity) -> bool {
-        let file = relative(kind, object);
-        self.new.files.contains(&file) || self.kept.contains(&file)
+        self.new.files.contains(&relative(kind, object))
     }
 
     /// Keeps the former file of an object that is not taken anew. Returns whether there is one.
@@ -190,7 +194,7 @@ impl Folder {
         let file = relative(kind, object);
         let is_kept = self.former.files.contains(&file);
         if is_kept {
-            self.kept.insert(file);
+            self.new.files.insert(file);
         }
         is_kept
     }
@@ -208,7 +212,7 @@ impl Folder {
     /// When a file cannot be written or removed.
     pub fn end(mut self, keeps_former: bool) -> Result<bool> {
         if keeps_former {
-            self.kept.clone_from(&self.former.files);
+            self.new.files.extend(self.former.files.iter().cloned());
         }
         // If it is interrupted from here on, all files belong to the former backup, which may lack as much as before.
         let mut together = self.former.clone();
@@ -216,10 +220,10 @@ impl Folder {
         self.mark(&together)?;
         for file in &self.new.files {
             let (new, place) = (self.collected().join(file), self.path.join(file));
-            let moved = create_parent(&place).and_then(|()| fs::rename(new, &place));
+            // One that is not taken anew keeps its former file.
+            let moved = create_parent(&place).and_then(|()| unless_gone(fs::rename(new, &place)));
             moved.with_context(|| format!("{} cannot be written", place.display()))?;
         }
-        self.new.files.append(&mut self.kept);
         for file in self.former.files.difference(&self.new.files) {
             let gone = self.path.join(file);
             let removed = unless_gone(fs::remove_file(&gone));
@@ -410,13 +414,13 @@ mod tests {
     }
 
     #[test]
-    fn a_backup_whose_files_another_one_removes_does_not_become_complete() {
+    fn two_backups_do_not_write_into_one_folder_at_once() {
         let folder = Temporary::new("together");
         let first = folder.collected(&[&named("web")]);
-        let second = folder.begin();
-        first.end(false).unwrap_err();
-        drop(second);
-        assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
+        let told = Folder::begin(&folder.0, Scope::default()).unwrap_err().to_string();
+        assert!(told.starts_with("another backup is written to "), "{told}");
+        assert!(first.end(false).unwrap());
+        folder.backup(&[&named("web"), &named("api")]);
     }
 
     #[test]

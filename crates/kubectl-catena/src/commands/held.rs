@@ -152,7 +152,9 @@ fn text(shown: &Shown, now: Timestamp) -> String {
                 ", among the kinds that backup-controller protects or protected before ({only}); --all-kinds searches all kinds"
             )
         };
-        return format!("no object is held for a backup{among}\n{unseen}");
+        let none =
+            if unseen.is_empty() { "no object is held for a backup" } else { "no held object was seen" };
+        return format!("{none}{among}\n{unseen}");
     }
     let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "ATTEMPT", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {
@@ -224,12 +226,14 @@ mod tests {
         ];
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
         let gaps = [Gap::new("secrets", "no permission")];
-        let shown = |items| {
-            strip_str(&text(&Shown { items, only: vec!["ConfigMap"], not_seen: &gaps }, now)).to_string()
+        let shown = |items, not_seen| {
+            strip_str(&text(&Shown { items, only: vec!["ConfigMap"], not_seen }, now)).to_string()
         };
-        insta::assert_snapshot!(shown(&items));
-        assert!(shown(&[]).starts_with(
-            "no object is held for a backup, among the kinds that backup-controller protects or protected before (ConfigMap); --all-kinds"
-        ));
+        insta::assert_snapshot!(shown(&items, &gaps));
+        let among =
+            ", among the kinds that backup-controller protects or protected before (ConfigMap); --all-kinds";
+        assert!(shown(&[], &[]).starts_with(&format!("no object is held for a backup{among}")));
+        // What could not be read may hold one.
+        assert!(shown(&[], &gaps).starts_with(&format!("no held object was seen{among}")));
     }
 }
