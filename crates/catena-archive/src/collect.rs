@@ -5,6 +5,7 @@ mod lacking;
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     path::Path,
+    pin::pin,
 };
 
 use anyhow::{Error, Result, ensure};
@@ -62,7 +63,7 @@ struct Collection<'c> {
     /// The uids of the objects that were seen.
     known: HashSet<String>,
     /// Owners that are still to be read.
-    owners: Vec<Identity>,
+    owners: BTreeSet<Identity>,
     definitions: BTreeSet<String>,
     /// What pods of the objects need: kinds and objects.
     used: BTreeSet<(&'static str, Identity)>,
@@ -103,7 +104,7 @@ pub async fn collect(
         commands: command_kinds(cluster).await?,
         folder: Folder::begin(folder, scope)?,
         known: HashSet::new(),
-        owners: Vec::new(),
+        owners: BTreeSet::new(),
         definitions: BTreeSet::new(),
         used: BTreeSet::new(),
         refused: None,
@@ -218,7 +219,7 @@ impl Collection<'_> {
 
     /// The owners of all objects, and their owners.
     async fn owners(&mut self) -> Result<()> {
-        while let Some(owner) = self.owners.pop() {
+        while let Some(owner) = self.owners.pop_first() {
             if self.known.contains(&owner.uid) {
                 continue;
             }
@@ -261,8 +262,9 @@ impl Collection<'_> {
                 let object = cluster.at(&kind, metadata.namespace.as_deref(), &name).read::<Value>().await;
                 (kind, name, object)
             });
-            let read: Vec<_> = read.buffered(MAX_CONCURRENT_READS).collect().await;
-            for (kind, name, object) in read {
+            // Each is written before more are read: there may be thousands.
+            let mut read = pin!(read.buffered(MAX_CONCURRENT_READS));
+            while let Some((kind, name, object)) = read.next().await {
                 match object {
                     Ok(Some(object)) => self.add(&kind, object)?,
                     Ok(None) => {}

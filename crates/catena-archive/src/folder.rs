@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, DirBuilder, DirEntry, OpenOptions},
+    fs::{self, DirBuilder, DirEntry, File, OpenOptions, TryLockError},
     io::{self, ErrorKind, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Component, Path, PathBuf},
@@ -105,17 +105,24 @@ pub struct Folder {
     path: PathBuf,
     former: Index,
     new: Index,
+    /// The folder itself, locked: the former backup must not change meanwhile.
+    _locked: File,
 }
 
 impl Folder {
     /// Begins a backup in an empty folder or over an earlier backup. What begins with a dot belongs to others, such as Git.
     ///
     /// # Errors
-    /// When the folder holds anything else, also a backup of another scope, or cannot be written.
+    /// When the folder holds anything else, also a backup of another scope, cannot be written, or another backup is written to it.
     pub fn begin(path: &Path, scope: Scope) -> Result<Self> {
         let place = path.display();
         let cannot = || format!("the folder {place} cannot be written");
         create_folder(path).with_context(cannot)?;
+        let locked = File::open(path).with_context(cannot)?;
+        // Not every file system has locks.
+        if matches!(locked.try_lock(), Err(TryLockError::WouldBlock)) {
+            bail!("another backup is written to {place}: wait for its end, and try again");
+        }
         let former = if path.join(INDEX).is_file() {
             let index = Index::read(path)?;
             // What the new one does not cover would be taken for gone.
@@ -136,7 +143,7 @@ impl Folder {
             );
             Index::begun(scope.clone())
         };
-        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope) };
+        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope), _locked: locked };
         // A backup that was killed leaves it.
         folder.discard().and_then(|()| create_folder(&folder.collected())).with_context(cannot)?;
         Ok(folder)
@@ -404,6 +411,16 @@ mod tests {
         fs::remove_dir_all(obstacle.parent().unwrap()).unwrap();
         folder.backup(&[&named("api"), &named("web")]);
         assert_eq!(folder.read(), [named("api"), named("web")]);
+    }
+
+    #[test]
+    fn two_backups_do_not_write_into_one_folder_at_once() {
+        let folder = Temporary::new("together");
+        let first = folder.collected(&[&named("web")]);
+        let told = Folder::begin(&folder.0, Scope::default()).unwrap_err().to_string();
+        assert!(told.starts_with("another backup is written to "), "{told}");
+        assert!(first.end(false).unwrap());
+        folder.backup(&[&named("web"), &named("api")]);
     }
 
     #[test]

@@ -212,9 +212,11 @@ impl At<'_> {
         self.cluster.send(method, &url, document).await
     }
 
-    /// Deletes it, if it is the one with this uid. Returns whether there was one of the name.
+    /// Deletes it in the background, if it is the one with this uid. Returns whether there was one of the name.
     pub async fn delete(&self, uid: Option<&str>) -> kube::Result<bool> {
-        let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid},
+        });
         let deleted = self.write(Change::Delete(&options), How::default()).await;
         Ok(if_there::<Value>(deleted)?.is_some())
     }

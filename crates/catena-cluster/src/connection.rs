@@ -3,9 +3,9 @@
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use catena_terminal::parse_duration;
 use clap::Args;
 use http::{HeaderValue, header::USER_AGENT};
-use jiff::SignedDuration;
 use kube::{
     Client, Config,
     config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError},
@@ -40,8 +40,8 @@ pub struct Options {
     #[arg(short, long, global = true, value_name = "NAME")]
     pub namespace: Option<String>,
     /// Time after which a request without an answer is given up, for example 5s
-    #[arg(long, global = true, value_name = "DURATION")]
-    pub request_timeout: Option<SignedDuration>,
+    #[arg(long, global = true, value_name = "DURATION", value_parser = parse_duration)]
+    pub request_timeout: Option<Duration>,
     /// The user to act as, for example system:serviceaccount:catena-system:command-binder
     #[arg(id = "as", long = "as", global = true, value_name = "USER")]
     pub acts_as: Option<String>,
@@ -68,9 +68,7 @@ impl Options {
     pub async fn connect(&self) -> Result<Cluster> {
         let mut config = self.config().await?;
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        if let Some(limit) = self.request_timeout {
-            let limit =
-                Duration::try_from(limit).context("--request-timeout is negative: write for example 5s")?;
+        if let Some(limit) = self.limit() {
             config.read_timeout = Some(limit);
             config.connect_timeout = Some(limit.min(CONNECT_TIMEOUT));
         }
@@ -83,6 +81,11 @@ impl Options {
         let client = Client::try_from(config).context("the kubeconfig cannot be used")?;
         let kinds = Kinds::discover(&client).await.map_err(|error| errors::no_answer(&server, error))?;
         Ok(Cluster { client, namespace, kinds })
+    }
+
+    /// The time limit of a request; as for kubectl, zero is none.
+    fn limit(&self) -> Option<Duration> {
+        self.request_timeout.filter(|limit| !limit.is_zero())
     }
 
     fn namespace_or(&self, default: &str) -> Result<String> {
@@ -123,7 +126,7 @@ impl Options {
             Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
             // As kubectl does in a pod.
             Err(error) => match Config::incluster() {
-                Ok(config) if self.kubeconfig.is_none() && self.context.is_none() => return Ok(config),
+                Ok(config) if self.may_be_in_pod(&error) => return Ok(config),
                 _ => Err(error),
             },
         };
@@ -131,6 +134,14 @@ impl Options {
             config.map_err(|error| errors::no_kubeconfig(&error, self.context.as_deref(), &known))?;
         config.proxy_url = proxy::chosen(configured, &config.cluster_url)?;
         Ok(config)
+    }
+
+    /// Whether the account of a pod may be meant: there is no kubeconfig, and no option chooses something of one.
+    fn may_be_in_pod(&self, error: &KubeconfigError) -> bool {
+        let chosen = [&self.context, &self.cluster, &self.user];
+        self.kubeconfig.is_none()
+            && chosen.iter().all(|name| name.is_none())
+            && matches!(error, KubeconfigError::ReadConfig(..) | KubeconfigError::FindPath)
     }
 
     /// Sets the impersonated user of a kubeconfig. Options replace all that it says.
@@ -214,6 +225,42 @@ mod tests {
         let line = Options { acts_as: Some("a\nb".into()), ..Options::default() };
         let error = line.impersonate(&mut AuthInfo::default()).unwrap_err().to_string();
         assert!(error.contains("no request header can hold it"), "{error}");
+    }
+
+    #[test]
+    fn a_request_timeout_is_read_as_by_kubectl() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: Options,
+        }
+        let limit = |text: &str| {
+            let line = <Line as clap::Parser>::try_parse_from(["catena", "--request-timeout", text]);
+            line.ok().map(|line| line.options.limit())
+        };
+        let seconds = |number| Some(Some(Duration::from_secs(number)));
+        assert_eq!((limit("5s"), limit("1m"), limit("7")), (seconds(5), seconds(60), seconds(7)));
+        for none in ["0", "0s"] {
+            assert_eq!(limit(none), Some(None), "{none}");
+        }
+        assert_eq!((limit("-5s"), limit("soon")), (None, None));
+    }
+
+    #[test]
+    fn the_account_of_a_pod_is_used_only_where_nothing_names_another_one() {
+        let missing = KubeconfigError::ReadConfig(std::io::ErrorKind::NotFound.into(), PathBuf::new());
+        let named = |name: &str| Some(name.to_owned());
+        assert!(Options::default().may_be_in_pod(&missing));
+        for options in [
+            Options { kubeconfig: Some("config".into()), ..Options::default() },
+            Options { context: named("prod"), ..Options::default() },
+            Options { cluster: named("prod"), ..Options::default() },
+            Options { user: named("bob"), ..Options::default() },
+        ] {
+            assert!(!options.may_be_in_pod(&missing), "{options:?}");
+        }
+        // One that is there is meant.
+        assert!(!Options::default().may_be_in_pod(&KubeconfigError::CurrentContextNotSet));
     }
 
     #[test]

@@ -176,10 +176,11 @@ pub fn refused(
         kube::Error::Api(_) | kube::Error::BuildRequest(request::Error::Validation(_)) => {
             anyhow!("cannot {verb} {what}: {}", read_failure(&error))
         }
-        error => anyhow!(
-            "the API server does not answer: cannot {verb} {what}: {}",
-            Error::from(error).root_cause()
-        ),
+        error => {
+            let is_silent = matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_));
+            let silent = if is_silent { "the API server does not answer: " } else { "" };
+            anyhow!("{silent}cannot {verb} {what}: {}", Error::from(error).root_cause())
+        }
     }
 }
 
@@ -217,6 +218,13 @@ mod tests {
         let error = kube::Error::Service("connection refused".into());
         let said = refused(("Pod", "pods"), "web", None, "get", error).to_string();
         assert_eq!(said, "the API server does not answer: cannot get Pod \"web\": connection refused");
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_an_answer() {
+        let broken = serde_json::from_str::<bool>("1").unwrap_err();
+        let said = refused(("Pod", "pods"), "web", None, "get", kube::Error::SerdeError(broken)).to_string();
+        assert!(said.starts_with("cannot get Pod \"web\": invalid type"), "{said}");
     }
 
     #[test]

@@ -83,7 +83,9 @@ pub fn dependent_lists(
         ("batch", "Job") => of_kind("", "pods", of_uid("batch.kubernetes.io/controller-uid")),
         ("batch", "CronJob") => of_kind("batch", "jobs", Selector::Metadata),
         // Commands are leaves: they act on their owner.
-        _ if labelled.commands.iter().any(|kind| kind.resource.kind == owner.kind) => return Vec::new(),
+        of if labelled.commands.iter().any(|kind| (&*kind.resource.group, &*kind.resource.kind) == of) => {
+            return Vec::new();
+        }
         (group, _) => usual(kinds, group).map(|kind| list(kind, Selector::Metadata)).collect(),
     };
     if everywhere {
@@ -182,6 +184,19 @@ mod tests {
                 json!({"apiVersion": version, "kind": kind, "metadata": {"name": "shop", "uid": "u"}});
             let object = serde_json::from_value(object).unwrap();
             assert_eq!(dependent_lists(&object, &kinds(), &LabelledKinds::default(), false), [], "{kind}");
+        }
+    }
+
+    #[test]
+    fn only_the_kinds_of_commands_have_no_dependents_and_not_others_of_the_same_name() {
+        let commands = vec![kinds().find("reindexes").unwrap().clone()];
+        let labelled = LabelledKinds { commands, ..LabelledKinds::default() };
+        for (group, has_any) in [("acme.dev", false), ("other.dev", true)] {
+            let object = serde_json::from_value(json!({
+                "apiVersion": format!("{group}/v1"), "kind": "Reindex", "metadata": {"name": "r", "namespace": "shop", "uid": "u"},
+            }));
+            let found = dependent_lists(&object.unwrap(), &kinds(), &labelled, false);
+            assert_eq!(!found.is_empty(), has_any, "{group}");
         }
     }
 

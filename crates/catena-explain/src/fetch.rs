@@ -17,6 +17,8 @@ use super::{DependentList, Node, Selector, dependents, tree};
 const MAX_CONCURRENT_REQUESTS: usize = 16;
 /// A longer line of owners is a circle.
 const MAX_OWNERS: usize = 16;
+/// Levels of dependents below an object: anybody can make a line of them as long as they like.
+const MAX_LEVELS: usize = 32;
 
 /// The extent of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,15 +60,18 @@ pub struct LostOwner {
     pub owner: Identity,
     /// Whether the server serves the version in which it is named.
     is_served: bool,
+    /// Whether the object names no other one.
+    is_only: bool,
 }
 
 impl LostOwner {
     /// What becomes of the object that names it.
     #[must_use]
     pub fn remark(&self) -> String {
-        let Self { owner, is_served, .. } = self;
+        let Self { owner, is_served, is_only, .. } = self;
         if *is_served {
-            return format!("its owner {owner} is gone: the garbage collector will delete it");
+            let unless = if *is_only { "" } else { " unless another owner of it is there" };
+            return format!("its owner {owner} is gone: the garbage collector will delete it{unless}");
         }
         let version = sanitized(&owner.api_version);
         format!(
@@ -123,7 +128,8 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
             Ok(_) if above.uid.is_empty() => fetched.missing_target = Some(above),
             Ok(_) => {
                 let is_served = kind.resource.api_version == above.api_version;
-                fetched.lost_owners.push(LostOwner { of: uid(here), owner: above, is_served });
+                let is_only = here.owner_references().len() == 1;
+                fetched.lost_owners.push(LostOwner { of: uid(here), owner: above, is_served, is_only });
             }
             Err(error) => fetched.gaps.push(Gap::of(above.to_string(), &error)),
         }
@@ -147,7 +153,9 @@ async fn descend(
     let mut candidates: Vec<DynamicObject> = Vec::new();
     let mut known: HashSet<String> = path.iter().map(uid).collect();
     let mut newest = path;
-    while !newest.is_empty() {
+    let mut levels = 0;
+    while !newest.is_empty() && levels < MAX_LEVELS {
+        levels += 1;
         let mut wanted: Vec<DependentList> = Vec::new();
         for object in &newest {
             for list in dependents::dependent_lists(object, &cluster.kinds, labelled, scope.all_kinds) {
@@ -194,15 +202,21 @@ async fn descend(
             fetched.gaps.extend(gap);
         }
     }
-    fetched.is_incomplete = failed.iter().any(DependentList::has_health);
-    fetched.hides_dependents = failed.iter().any(|list| list.has_health() && below.contains(list));
+    let is_cut = !newest.is_empty();
+    if is_cut {
+        fetched.objects.append(&mut newest);
+        fetched.gaps.push(Gap::new("dependents", "there are too many levels"));
+    }
+    fetched.is_incomplete = is_cut || failed.iter().any(DependentList::has_health);
+    fetched.hides_dependents = is_cut || failed.iter().any(|list| list.has_health() && below.contains(list));
 }
 
 /// Whether an object is owned by a known one, or a command for one.
 fn belongs(object: &DynamicObject, known: &HashSet<String>, objects: &[DynamicObject]) -> bool {
     object.owner_references().iter().any(|owner| known.contains(&owner.uid))
         || tree::labelled_target(object).is_some_and(|uid| known.contains(uid))
-        || objects.iter().any(|target| tree::commands(object, target))
+        || tree::target(object)
+            .is_some_and(|named| objects.iter().any(|target| tree::is_named(&named, target)))
 }
 
 /// The whole of an object of which perhaps only the metadata is known.
@@ -299,6 +313,16 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_object_with_another_owner_is_not_said_to_be_deleted() {
+        let (cluster, _) = cluster();
+        let owner = |name: &str| json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": name, "uid": name});
+        let mut fetched = Fetched::default();
+        ascend(&cluster, pod(&[owner("gone"), owner("other")]), &mut fetched).await;
+        let remark = fetched.lost_owners[0].remark();
+        assert!(remark.ends_with("will delete it unless another owner of it is there"), "{remark}");
+    }
+
+    #[tokio::test]
     async fn unread_lists_hide_the_dependents_of_the_objects_below_alone() {
         let object = |kind: &str| -> DynamicObject {
             let metadata = json!({"name": "web", "namespace": "shop", "uid": kind});
@@ -379,6 +403,25 @@ mod tests {
             });
             assert_eq!(found.await, expected);
         }
+    }
+
+    #[tokio::test]
+    async fn a_line_of_dependents_that_anybody_can_make_endless_is_cut_and_told() {
+        let service = |number: usize| {
+            let owner = number.checked_sub(1).map(|above| json!([{"apiVersion": "v1", "kind": "Service", "name": above.to_string(), "uid": above.to_string()}]));
+            let name = number.to_string();
+            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owner}})
+        };
+        let (cluster, _) = serving(move |uri| match uri.split('?').next()?.split_once("/services")?.1 {
+            "" => Some(json!({"metadata": {}, "items": (0..100).map(service).collect::<Vec<_>>()})),
+            name => Some(service(name.trim_start_matches('/').parse().ok()?)),
+        });
+        let (mut fetched, scope) = (Fetched::default(), Scope { whole: true, all_kinds: false });
+        let top = serde_json::from_value(service(0)).unwrap();
+        descend(&cluster, vec![top], &LabelledKinds::default(), scope, &mut fetched).await;
+        assert_eq!(fetched.objects.len(), 1 + MAX_LEVELS);
+        assert!(fetched.gaps.iter().any(|gap| gap.why == "there are too many levels"), "{:?}", fetched.gaps);
+        assert!(fetched.hides_dependents && fetched.is_incomplete);
     }
 
     #[tokio::test]

@@ -68,8 +68,8 @@ pub fn grow(top: &str, objects: &[DynamicObject]) -> Option<Node> {
         for owner in owners.chain(labelled_target(object)) {
             index.owned.entry(owner).or_default().push(object);
         }
-        if object.owner_references().is_empty() && target(object).is_some() {
-            index.unbound.push(object);
+        if let Some(named) = target(object).filter(|_| object.owner_references().is_empty()) {
+            index.unbound.push((named, object));
         }
     }
     Some(node(top, false, &index, &mut used))
@@ -81,15 +81,15 @@ struct Index<'o> {
     /// By the uid of an owner, or of the target of a bound command.
     owned: HashMap<&'o str, Vec<&'o DynamicObject>>,
     /// Commands that may have only the name of a target.
-    unbound: Vec<&'o DynamicObject>,
+    unbound: Vec<(Identity, &'o DynamicObject)>,
 }
 
 fn node<'o>(object: &DynamicObject, unbound: bool, index: &Index<'o>, used: &mut HashSet<&'o str>) -> Node {
     let owned = index.owned.get(ObjectId::of(object).uid).into_iter().flatten();
-    let named = index.unbound.iter().filter(|command| commands(command, object));
+    let named = index.unbound.iter().filter(|(named, _)| is_named(named, object));
     let mut below: Vec<(&DynamicObject, bool)> = owned
         .map(|other| (*other, false))
-        .chain(named.map(|command| (*command, true)))
+        .chain(named.map(|(_, command)| (*command, true)))
         .filter(|(other, _)| used.insert(ObjectId::of(*other).uid))
         .collect();
     below.sort_by_cached_key(|(other, _)| sort_key(other));
@@ -124,20 +124,19 @@ pub fn labelled_target(object: &DynamicObject) -> Option<&str> {
     object.labels().get(keys::TARGET_UID).map(String::as_str)
 }
 
-/// Whether an object is a command that names another by its reference.
-pub fn commands(command: &DynamicObject, target: &DynamicObject) -> bool {
-    let named = self::target(command).map(|named| (named.kind, named.namespace, named.name));
-    let target = Identity::of(target);
-    named == Some((target.kind, target.namespace, target.name))
+/// Whether an object is the one that a command names.
+pub fn is_named(named: &Identity, object: &DynamicObject) -> bool {
+    let object = Identity::of(object);
+    (&named.kind, &named.namespace, &named.name) == (&object.kind, &object.namespace, &object.name)
 }
 
 /// The target of a command of ours: its kind gives the kind of the target, and its reference the name.
 pub fn target(command: &DynamicObject) -> Option<Identity> {
     const TARGET: &str = "BasicDeployment";
+    let name = text(command, "/spec/targetRef/name")?.to_owned();
     let identity = Identity::of(command);
     let is_ours = identity.group() == keys::GROUP && identity.kind.starts_with(TARGET);
-    let name = text(command, "/spec/targetRef/name").filter(|_| is_ours)?.to_owned();
-    Some(Identity { kind: TARGET.to_owned(), name, uid: String::new(), ..identity })
+    is_ours.then(|| Identity { kind: TARGET.to_owned(), name, uid: String::new(), ..identity })
 }
 
 fn revision(object: &DynamicObject) -> Option<String> {

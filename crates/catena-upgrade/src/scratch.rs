@@ -13,7 +13,7 @@ use kube::api::ListParams;
 use operator_templates::Digest;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::{Definition, definition};
 
@@ -28,6 +28,8 @@ const SERVED_TIMEOUT: Duration = Duration::from_secs(30);
 const SERVED_INTERVAL: Duration = Duration::from_millis(100);
 /// Time for which a definition of the same name may still be there, while it is being removed.
 const LEAVING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the removal: a signal does not end it.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time in which the server may still come to a creation without an answer.
 const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(3);
 const UNANSWERED_INTERVAL: Duration = Duration::from_millis(200);
@@ -90,6 +92,7 @@ impl<'c> Scratch<'c> {
     /// Creates it. It must be [removed](Self::remove), also if this does not come to its end.
     pub async fn create(&mut self) -> Result<()> {
         let created = until(SERVED_INTERVAL, LEAVING_TIMEOUT, async || {
+            self.creation = Creation::Unanswered;
             let created = self.write(Change::Create(self.definition.document())).await;
             if matches!(&created, Err(kube::Error::Api(status)) if (400..500).contains(&status.code)) {
                 self.creation = Creation::Refused;
@@ -159,14 +162,28 @@ impl<'c> Scratch<'c> {
         }
     }
 
+    /// Deletes it by the claim that it was planned with, because another check may use one of the same id.
+    async fn delete_unanswered(&self) -> kube::Result<bool> {
+        let name = self.definition.name();
+        let claim = |of: &Value| of["metadata"]["annotations"][keys::SCRATCH_UNTIL].clone();
+        let found = self.cluster.at(&Kind::definitions(), None, name).read::<Value>().await?;
+        match found.filter(|found| claim(found) == claim(self.definition.document())) {
+            Some(found) => delete(self.cluster, name, found["metadata"]["uid"].as_str()).await,
+            None => Ok(false),
+        }
+    }
+
     /// Removes it, if it is there.
     pub async fn remove(self) -> Result<()> {
         let (cluster, name) = (self.cluster, self.definition.name());
         let removed = match &self.creation {
             Creation::Refused => return Ok(()),
-            Creation::Done(uid) => delete(cluster, name, Some(uid)).await.map_err(Error::from),
+            Creation::Done(uid) => {
+                let deleted = timeout(REMOVAL_TIMEOUT, delete(cluster, name, Some(uid))).await;
+                deleted.map_err(Error::from).and_then(|deleted| Ok(deleted?))
+            }
             Creation::Unanswered => {
-                let deleted = async || Ok(delete(cluster, name, None).await?);
+                let deleted = async || Ok(self.delete_unanswered().await?);
                 until(UNANSWERED_INTERVAL, UNANSWERED_TIMEOUT, deleted).await
             }
         };
@@ -227,48 +244,82 @@ mod tests {
     use catena_cluster::testing::cluster;
     use http::{Method, Request, Response, StatusCode};
     use kube::{Client, client::Body};
-    use tokio::time::timeout;
     use tower::service_fn;
 
     use super::*;
     use crate::{check, definition::tests::definition};
 
-    #[tokio::test(start_paused = true)]
-    async fn a_check_that_is_interrupted_while_it_creates_its_definition_removes_it() {
-        let requests = Arc::new(Mutex::new(Vec::new()));
+    /// The requests of a check that is interrupted while it creates its definition, and then removes it. The server comes to the
+    /// creation only after the first look, or somebody else has made one of that name.
+    async fn interrupted(is_of_others: bool) -> Vec<String> {
+        let (requests, created) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Value::Null)));
         let log = requests.clone();
         let service = service_fn(move |request: Request<Body>| {
-            let log = log.clone();
+            let (log, created) = (log.clone(), created.clone());
             async move {
                 let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-                log.lock().unwrap().push(format!("{method} {path}"));
-                let is_first =
-                    log.lock().unwrap().iter().filter(|line| line.starts_with("DELETE")).count() == 1;
+                let body = request.into_body().collect_bytes().await?;
+                let line = format!("{method} {path}");
+                let is_first = !log.lock().unwrap().contains(&line);
+                log.lock().unwrap().push(line);
+                let missing =
+                    json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404});
                 let (status, answer) = match method {
-                    Method::POST => futures::future::pending().await,
-                    // The server comes to the creation only now.
-                    Method::DELETE if is_first => (
-                        StatusCode::NOT_FOUND,
-                        json!({"kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404}),
-                    ),
+                    Method::POST => {
+                        let mut sent: Value = serde_json::from_slice(&body).unwrap();
+                        sent["metadata"]["uid"] = "u".into();
+                        if is_of_others {
+                            sent["metadata"]["annotations"][keys::SCRATCH_UNTIL] =
+                                "2999-01-01T00:00:00Z".into();
+                        }
+                        *created.lock().unwrap() = sent;
+                        futures::future::pending().await
+                    }
+                    Method::GET if path.contains("zz-upgrade-check") && is_first => {
+                        (StatusCode::NOT_FOUND, missing)
+                    }
+                    Method::GET if path.contains("zz-upgrade-check") => {
+                        (StatusCode::OK, created.lock().unwrap().clone())
+                    }
                     Method::DELETE => (StatusCode::OK, json!({"kind": "Status", "status": "Success"})),
                     _ => (StatusCode::OK, definition(&json!({}))),
                 };
-                Response::builder().status(status).body(Body::from(answer.to_string().into_bytes()))
+                let body = Body::from(answer.to_string().into_bytes());
+                Ok::<_, kube::Error>(Response::builder().status(status).body(body).unwrap())
             }
         });
         let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
         let new = Definition::new(definition(&json!({}))).unwrap();
         let mut scratch = None;
-        let checked = check(&cluster, &new, None, &mut scratch);
+        let checked = check(&cluster, &new, Some("ci"), &mut scratch);
         timeout(Duration::from_secs(1), checked).await.unwrap_err();
         scratch.unwrap().remove().await.unwrap();
         let requests = requests.lock().unwrap();
-        let deleted: Vec<_> = requests.iter().filter(|line| line.starts_with("DELETE")).collect();
-        assert!(
-            deleted.len() == 2 && deleted.iter().all(|line| line.contains("/things.zz-upgrade-check-")),
-            "{requests:?}"
-        );
+        requests.iter().filter(|line| line.starts_with("DELETE")).cloned().collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_that_is_interrupted_while_it_creates_its_definition_removes_it() {
+        let deleted = interrupted(false).await;
+        let name = "/customresourcedefinitions/things.zz-upgrade-check-ci.catena.dev";
+        assert!(deleted.len() == 1 && deleted[0].ends_with(name), "{deleted:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_check_that_is_interrupted_leaves_the_definition_of_another_check_of_its_id() {
+        assert!(interrupted(true).await.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_definition_that_a_silent_server_does_not_remove_is_named() {
+        let service =
+            service_fn(|_: Request<Body>| futures::future::pending::<kube::Result<Response<Body>>>());
+        let cluster = Cluster { client: Client::new(service, "shop"), ..cluster().0 };
+        let model = Definition::new(definition(&json!({}))).unwrap();
+        let mut scratch = Scratch::planned(&cluster, &model, Some("ci"));
+        scratch.creation = Creation::Done("u".into());
+        let told = timeout(Duration::from_secs(60), scratch.remove()).await.unwrap().unwrap_err();
+        assert!(told.to_string().contains("things.zz-upgrade-check-ci.catena.dev is left"), "{told}");
     }
 
     #[tokio::test]

@@ -147,6 +147,57 @@ fn a_signal_ends_the_program_while_the_server_is_silent() {
     }
 }
 
+/// A server that answers these paths, without their parameters, and is silent about all others, which it tells.
+fn server(answer: fn(&str) -> Option<String>) -> io::Result<(String, Receiver<String>)> {
+    let (listener, address) = loopback()?;
+    let (told, silences) = mpsc::channel();
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let told = told.clone();
+            thread::spawn(move || -> io::Result<()> {
+                let mut answers = stream.try_clone()?;
+                let mut stream = BufReader::new(stream);
+                loop {
+                    let head = head(&mut stream);
+                    let Some(request) = head.first() else { return Ok(()) };
+                    let length =
+                        head.iter().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+                    io::copy(&mut stream.by_ref().take(length.unwrap_or(0)), &mut io::sink())?;
+                    let (method, rest) = request.split_once(' ').unwrap_or_default();
+                    let path = rest.split(['?', ' ']).next().unwrap_or_default();
+                    let Some(body) = answer(&format!("{method} {path}")) else {
+                        told.send(format!("{method} {path}")).ok();
+                        continue;
+                    };
+                    let length = body.len();
+                    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length:";
+                    answers.write_all(format!("{head} {length}\r\n\r\n{body}").as_bytes())?;
+                }
+            });
+        }
+    });
+    Ok((address, silences))
+}
+
+/// A list, whether of kinds or of objects.
+fn empty() -> String {
+    r#"{"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}"#.to_owned()
+}
+
+#[test]
+fn a_signal_ends_a_check_before_it_has_created_anything() {
+    let (address, silences) =
+        server(|request| matches!(request, "get /api" | "get /apis").then(empty)).unwrap();
+    let definition = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crds");
+    let arguments = ["upgrade", "check", definition];
+    let mut child = catena("listing", &kubeconfig(&format!("http://{address}"), ""), &arguments).unwrap();
+    let mut child = child.spawn().unwrap();
+    let silent = silences.recv_timeout(LIMIT).unwrap();
+    assert_eq!(silent, "get /apis/apiextensions.k8s.io/v1/customresourcedefinitions");
+    assert!(end(&child).unwrap().success());
+    assert_eq!(ended(&mut child).unwrap().signal(), TERMINATED);
+}
+
 #[test]
 fn a_signal_ends_the_program_while_it_reads_standard_input() {
     for arguments in [&["upgrade", "check", "-"][..], &["templates", "check", "-f", "-"]] {

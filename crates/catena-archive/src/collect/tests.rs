@@ -236,3 +236,20 @@ async fn what_pods_of_the_saved_objects_use_is_named() {
     assert!(saved.complete, "{saved:?}");
     assert_eq!(left_out(&saved), [("secrets", 2, "pods use db, tls: add --kind secrets")]);
 }
+
+#[tokio::test]
+async fn an_owner_that_many_objects_name_is_asked_for_once() {
+    let folder = Temporary::new("owners");
+    let owner = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "gone", "uid": "gone"});
+    let named = |name: &str| json!({"metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": [owner]}});
+    let objects = ["a", "b", "c"].map(named);
+    let (cluster, requests) = answering(move |_, uri, _| match uri.split('?').next() {
+        Some(path) if path.ends_with("/basicdeployments") => list(&objects),
+        Some(path) if path.ends_with("s/gone") => status(404, "NotFound", "not found"),
+        _ => list(&[]),
+    });
+    let saved = backup(&cluster, &folder).await.unwrap();
+    assert_eq!(saved.not_seen, [Gap::new("StatefulSet/gone", "it is gone")]);
+    let asked = requests.lock().unwrap().iter().filter(|request| request.ends_with("/gone")).count();
+    assert_eq!(asked, 1);
+}

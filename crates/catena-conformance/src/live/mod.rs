@@ -54,8 +54,9 @@ impl Subject {
 pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Result<Report> {
     let mut interrupt = Interrupt::new()?;
     let mut stage = Stage::planned(cluster, subject.kind.clone())?;
+    let again = || Err(anyhow!("interrupted again"));
     let Some(created) = interrupt.or(stage.set_up()).await else {
-        if let Some(Err(error)) = interrupt.or(stage.withdraw()).await {
+        if let Err(error) = interrupt.or(stage.withdraw()).await.unwrap_or_else(again) {
             eprintln!("the namespace {} may be left: {error:#}", stage.name());
         }
         bail!("interrupted");
@@ -72,7 +73,7 @@ pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Resu
     run.step(11, "removing the namespace");
     let removed = interrupt.or(run.stage.remove()).await;
     run.status.clear();
-    if let Err(error) = removed.unwrap_or_else(|| Err(anyhow!("interrupted again"))) {
+    if let Err(error) = removed.unwrap_or_else(again) {
         eprintln!("the namespace {} was not removed: {error:#}", run.stage.name());
     }
     ended.map(|()| run.ledger.report(&subject.kind.resource))

@@ -8,7 +8,7 @@ use catena_terminal::{sanitized, until};
 use jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, Patch, PatchParams, VersionMatch},
+    api::{ListParams, Patch, PatchParams, VersionMatch},
     core::DynamicObject,
 };
 use operator_watch::Unmanaged;
@@ -116,7 +116,8 @@ impl Stage {
     pub async fn apply(&self, child: &Value) -> Result<DynamicObject> {
         let name = child["metadata"]["name"].as_str().unwrap_or_default();
         let params = PatchParams::apply(PARENT).force().validation_strict();
-        let applied = self.api().patch(name, &params, &Patch::Apply(child)).await;
+        let api: Api<DynamicObject> = self.cluster.api(&self.kind, Some(self.name()));
+        let applied = api.patch(name, &params, &Patch::Apply(child)).await;
         applied.map_err(|error| self.cluster.refused(&self.kind, name, "patch", error))
     }
 
@@ -144,11 +145,8 @@ impl Stage {
 
     /// Deletes a child, in the background.
     pub async fn delete(&self, name: &str) -> Result<()> {
-        match self.api().delete(name, &DeleteParams::background()).await {
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(self.cluster.refused(&self.kind, name, "delete", error)),
-            Ok(_) => Ok(()),
-        }
+        let deleted = self.child(name).delete(None).await;
+        deleted.map(drop).map_err(|error| self.cluster.refused(&self.kind, name, "delete", error))
     }
 
     /// Deletes the children and the namespace, and waits until it is gone. Finalizers of children are for their controllers,
@@ -169,7 +167,7 @@ impl Stage {
     }
 
     async fn delete_children(&self) -> Result<()> {
-        for child in &self.api().list(&ListParams::default()).await? {
+        for child in self.list_children().await? {
             self.delete(&child.name_any()).await?;
         }
         Ok(())
@@ -177,7 +175,7 @@ impl Stage {
 
     /// Removes the finalizers of children that are being deleted, and says so: what they stood for may be left.
     async fn release(&self) -> Result<()> {
-        let children = self.api().list(&ListParams::default()).await?;
+        let children = self.list_children().await?;
         let is_held = |child: &&DynamicObject| {
             child.metadata.deletion_timestamp.is_some() && !child.finalizers().is_empty()
         };
@@ -203,8 +201,8 @@ impl Stage {
         self.cluster.at(&self.kind, Some(self.name()), name)
     }
 
-    fn api(&self) -> Api<DynamicObject> {
-        self.cluster.api(&self.kind, Some(self.name()))
+    async fn list_children(&self) -> kube::Result<Vec<DynamicObject>> {
+        self.cluster.list(&self.kind, Some(self.name()), ListParams::default()).await
     }
 }
 

@@ -113,7 +113,8 @@ pub fn outlived(facts: &Facts) -> Option<String> {
     }
     let why = match facts.verdict(REAPER) {
         Verdict::Down(down) => down,
-        Verdict::Runs | Verdict::Unknown(_) => format!(
+        Verdict::Unknown(why) => format!("whether {REAPER} is running is unknown ({why})"),
+        Verdict::Runs => format!(
             "{REAPER} keeps it, as a command that a tool declares or that was created again (its labels, annotations and Events tell), or its values have no entry for the kind"
         ),
     };

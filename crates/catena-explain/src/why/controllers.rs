@@ -1,6 +1,6 @@
 //! Whether the controllers of Catena are running, judged by their Leases and Deployments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use catena_api::keys;
 use catena_cluster::Identity;
@@ -76,21 +76,24 @@ pub enum Verdict {
 }
 
 impl Controllers {
-    /// The installations of a controller. Anybody can label a Deployment, but only an installation has a Lease, unless the
+    /// Those of these that are installations. Anybody can label a Deployment, but only an installation has a Lease, unless the
     /// chart has none.
-    pub fn installed<'c>(&'c self, controller: &'c str) -> impl Iterator<Item = &'c Installation> {
-        let all = self.seen.iter().filter(move |seen| seen.controller == controller);
-        let has_lease = all.clone().any(|seen| seen.lease.is_some());
-        all.filter(move |seen| seen.lease.is_some() || !has_lease)
+    pub fn new(mut seen: Vec<Installation>, unseen: Option<String>) -> Self {
+        let leased = seen.iter().filter(|seen| seen.lease.is_some()).map(|seen| seen.controller.clone());
+        let leased: HashSet<String> = leased.collect();
+        seen.retain(|seen| seen.lease.is_some() || !leased.contains(&seen.controller));
+        Self { seen, unseen }
     }
 
-    /// Whether a controller is running.
+    /// Whether a controller is running. Without its Lease, available pods prove it only if it is known to have none.
     pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
-        let downs: Vec<Option<String>> = self.installed(controller).map(|seen| seen.down(now)).collect();
-        if downs.contains(&None) {
+        let all = self.seen.iter().filter(|seen| seen.controller == controller);
+        let (up, down): (Vec<_>, Vec<_>) = all.partition(|seen| seen.down(now).is_none());
+        if up.iter().any(|seen| seen.lease.is_some() || self.unseen.is_none()) {
             return Verdict::Runs;
         }
-        match (downs.into_iter().flatten().next(), &self.unseen) {
+        let down = down.iter().find_map(|seen| seen.down(now)).filter(|_| up.is_empty());
+        match (down, &self.unseen) {
             (Some(down), _) => Verdict::Down(down),
             (None, Some(why)) => Verdict::Unknown(why.clone()),
             (None, None) => Verdict::Down(format!("no {controller} is running: it is not installed")),

@@ -34,7 +34,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
     let fetched = match fetched {
         Err(error) if error.is::<NotFound>() => {
-            return Box::pin(left_behind(cluster, target)).await.ok_or(error);
+            return Box::pin(left_behind(cluster, target, surroundings)).await.ok_or(error);
         }
         fetched => fetched?,
     };
@@ -56,14 +56,13 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
 }
 
 /// The answer for an object that does not exist, if it left a child behind.
-async fn left_behind(cluster: &Cluster, target: &Target) -> Option<Answer> {
+async fn left_behind(cluster: &Cluster, target: &Target, mut surroundings: Surroundings) -> Option<Answer> {
     let kind = cluster.kinds.find(&target.kind).ok().filter(|kind| kind.full_name() == BASIC_DEPLOYMENTS)?;
     let (version, namespace) = (&kind.resource.api_version, Some(cluster.namespace.as_str()));
     let parent = Identity::new(version, &kind.resource.kind, namespace, &target.name);
     let child = child_of(cluster, &parent).await?;
     let (top, unread) = Box::pin(with_dependents(cluster, child)).await;
     let top = top?;
-    let mut surroundings = Box::pin(gather(cluster, namespace)).await;
     surroundings.is_incomplete = !unread.is_empty();
     surroundings.gaps.extend(unread);
     read_related(cluster, &top, &mut surroundings).await;

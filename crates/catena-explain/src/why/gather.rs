@@ -26,8 +26,8 @@ use kube::{
 use serde_json::Value;
 
 use super::{
-    Cause, Controllers, Installation, Lease, NAME, PodTrouble, RefusedSettings, Surroundings, Warning, read,
-    settings, warnings,
+    Cause, Controllers, Installation, Lease, NAME, PodTrouble, Surroundings, Warning, read, settings,
+    warnings,
 };
 use crate::Node;
 
@@ -49,19 +49,24 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
         terminating(cluster, namespace),
         warnings(cluster, namespace),
     );
-    let maps = maps.unwrap_or_default();
-    let unseen = match (&leases, &deployments) {
-        (Err(error), Err(_)) => Some(read_failure(error)),
-        _ => None,
-    };
+    let mut maps = maps.unwrap_or_default();
+    let unseen = leases.as_ref().err().or(deployments.as_ref().err()).map(read_failure);
     let leases = leases.unwrap_or_default();
     let of_leases: Vec<ObjectMeta> = leases.iter().map(|lease| lease.metadata.clone()).collect();
     let protected = kinds_of(&maps, &of_leases);
-    let mut seen = join(leases, deployments.unwrap_or_default(), lead.unwrap_or_default());
-    let mut gaps = Vec::new();
-    let ((), refused_settings) =
-        futures::join!(look_into_pods(cluster, &mut seen), settings::refused_settings(cluster, &maps));
-    if let Some(why) = &unseen {
+    let seen = join(leases, deployments.unwrap_or_default(), lead.unwrap_or_default());
+    let mut controllers = Controllers::new(seen, unseen);
+    // Anybody can label a ConfigMap.
+    maps.retain(|map| {
+        let of = (map.labels().get(COMPONENT), map.namespace(), map.name_any());
+        let own = |seen: &Installation| {
+            (Some(&seen.controller), Some(seen.namespace.clone()), seen.name.clone()) == of
+        };
+        controllers.seen.iter().any(own)
+    });
+    let (looks, mut gaps) = (look_into_pods(cluster, &mut controllers.seen), Vec::new());
+    let ((), refused_settings) = futures::join!(looks, settings::refused_settings(cluster, &maps));
+    if let Some(why) = &controllers.unseen {
         gaps.push(Gap::new("the controllers of Catena", why));
     }
     let warnings = warnings.map(|(warnings, is_all)| (warnings, !is_all));
@@ -69,14 +74,6 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     if is_cut {
         gaps.push(Gap::new("some Events", "there are too many"));
     }
-    let controllers = Controllers { seen, unseen };
-    let is_installed = |refused: &RefusedSettings| {
-        let Identity { namespace, name, .. } = &refused.cause.object;
-        let mut installed = controllers.installed(&refused.controller);
-        installed.any(|seen| seen.name == *name && Some(&seen.namespace) == namespace.as_ref())
-    };
-    // Anybody can label a ConfigMap.
-    let refused_settings = refused_settings.into_iter().filter(is_installed).collect();
     Surroundings {
         controllers,
         namespace: deleted,

@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use catena_api::contract::ReplicaContract;
 use catena_cluster::{Kind, Options};
 use catena_conformance::{
@@ -86,10 +86,10 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     let schema = Schema::read(&cluster, kind).await?;
     let labels = labels(&cluster, kind).await;
     if arguments.command || is_command(&cluster, kind, labels.as_ref()).await {
+        arguments.ensure_no_replicas(&kind.resource.kind)?;
         return print(output, &check_command(&kind.resource, &schema));
     }
-    let is_mapped = arguments.values.is_some() || !(arguments.path.is_empty() && arguments.cel.is_empty());
-    let report = check(&kind.resource, &schema, labels.as_ref(), is_mapped, &contract);
+    let report = check(&kind.resource, &schema, labels.as_ref(), arguments.is_mapped(), &contract);
     // Without its fields, a kind needs no trial.
     let is_tried = arguments.trials.live && report.honours;
     let Some(template) = arguments.trials.template.as_ref().filter(|_| is_tried) else {
@@ -97,6 +97,20 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     };
     let subject = arguments.trials.subject(kind, template, &report.fields, contract)?;
     print(output, &Box::pin(live::check(cluster, &subject, &arguments.trials.limits)).await?)
+}
+
+impl Arguments {
+    fn is_mapped(&self) -> bool {
+        self.values.is_some() || !(self.path.is_empty() && self.cel.is_empty())
+    }
+
+    fn ensure_no_replicas(&self, kind: &str) -> Result<()> {
+        ensure!(
+            !self.is_mapped() && !self.trials.live,
+            "{kind} is a kind of commands, which have no replicas: leave out --path, --cel, --values and --live"
+        );
+        Ok(())
+    }
 }
 
 impl Trials {
@@ -189,6 +203,26 @@ mod tests {
         assert_eq!(paths("available=status.x").unwrap().available.unwrap().to_string(), "status.x");
         let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
         assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
+    }
+
+    #[test]
+    fn an_option_about_replicas_is_not_passed_over_for_a_kind_of_commands() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            arguments: Arguments,
+        }
+        let refused = |options: &[&str]| {
+            let line = <Line as clap::Parser>::parse_from([&["check", "reindexes"][..], options].concat());
+            line.arguments.ensure_no_replicas("Reindex").is_err()
+        };
+        assert!(!refused(&[]));
+        let live = ["--live", "--template", "web.yaml"];
+        for options in
+            [&live[..], &["--path", "active=status.x"], &["--cel", "ready=true"], &["--values", "v"]]
+        {
+            assert!(refused(options), "{options:?}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use catena_terminal::{Cell, Table, Tone, age};
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use kube::api::ListParams;
+use kube::{api::ListParams, core::ObjectMeta};
 use serde::Serialize;
 
 use crate::output::Output;
@@ -75,16 +75,18 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
             && (kind.is_namespaced || arguments.all_namespaces)
             && (all || served.contains(&place(kind)))
     });
-    let lists = stream::iter(kinds)
-        .map(async |kind| (kind, cluster.metadata(kind, namespace, ListParams::default().match_any()).await));
+    // Only the held objects of a list are kept: it may be long.
+    let lists = stream::iter(kinds).map(async |kind| {
+        let is_left = settings.as_ref().is_some_and(|kinds| !kinds.current.contains(&place(kind)));
+        let held = |metadata: ObjectMeta| Held::of(kind, &metadata, is_left);
+        let list = cluster.metadata(kind, namespace, ListParams::default().match_any()).await;
+        (kind, list.map(|list| list.into_iter().filter_map(held).collect::<Vec<_>>()))
+    });
     let lists: Vec<_> = lists.buffered(MAX_CONCURRENT_LISTS).collect().await;
     let mut items = Vec::new();
     for (kind, list) in lists {
         match list {
-            Ok(list) => {
-                let is_left = settings.as_ref().is_some_and(|kinds| !kinds.current.contains(&place(kind)));
-                items.extend(list.iter().filter_map(|metadata| Held::of(kind, metadata, is_left)));
-            }
+            Ok(held) => items.extend(held),
             // Some kinds are served and cannot be listed as metadata.
             Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
             Err(error) => gaps.push(Gap::of(&kind.resource.plural, &error)),
@@ -113,7 +115,7 @@ fn place(kind: &Kind) -> (String, String) {
 
 impl Held {
     /// The object, if it is held. `is_left` says that backup-controller has no entry for its kind.
-    fn of(kind: &Kind, metadata: &kube::core::ObjectMeta, is_left: bool) -> Option<Self> {
+    fn of(kind: &Kind, metadata: &ObjectMeta, is_left: bool) -> Option<Self> {
         let deleted = deleted(metadata)?;
         metadata.finalizers.iter().flatten().find(|finalizer| *finalizer == keys::BACKUP_FINALIZER)?;
         let report = protection::report(metadata);
@@ -150,7 +152,9 @@ fn text(shown: &Shown, now: Timestamp) -> String {
                 ", among the kinds that backup-controller protects or protected before ({only}); --all-kinds searches all kinds"
             )
         };
-        return format!("no object is held for a backup{among}\n{unseen}");
+        let none =
+            if unseen.is_empty() { "no object is held for a backup" } else { "no held object was seen" };
+        return format!("{none}{among}\n{unseen}");
     }
     let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "ATTEMPT", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {
@@ -222,12 +226,14 @@ mod tests {
         ];
         let now = "2026-01-01T00:10:00Z".parse().unwrap();
         let gaps = [Gap::new("secrets", "no permission")];
-        let shown = |items| {
-            strip_str(&text(&Shown { items, only: vec!["ConfigMap"], not_seen: &gaps }, now)).to_string()
+        let shown = |items, not_seen| {
+            strip_str(&text(&Shown { items, only: vec!["ConfigMap"], not_seen }, now)).to_string()
         };
-        insta::assert_snapshot!(shown(&items));
-        assert!(shown(&[]).starts_with(
-            "no object is held for a backup, among the kinds that backup-controller protects or protected before (ConfigMap); --all-kinds"
-        ));
+        insta::assert_snapshot!(shown(&items, &gaps));
+        let among =
+            ", among the kinds that backup-controller protects or protected before (ConfigMap); --all-kinds";
+        assert!(shown(&[], &[]).starts_with(&format!("no object is held for a backup{among}")));
+        // What could not be read may hold one.
+        assert!(shown(&[], &gaps).starts_with(&format!("no held object was seen{among}")));
     }
 }

@@ -91,7 +91,8 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
 fn find(revisions: &[Revision], number: i64) -> Result<&Revision> {
     revisions.iter().find(|revision| revision.number == number).with_context(|| {
         let known: Vec<String> = revisions.iter().map(|revision| revision.number.to_string()).collect();
-        format!("there is no revision {number}; existing ones: {}", known.join(", "))
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        format!("there is no revision {number}; existing ones: {known}")
     })
 }
 
@@ -256,5 +257,7 @@ mod tests {
     fn an_unknown_revision_is_answered_with_the_existing_ones() {
         let error = find(&[revision(1, "a"), revision(2, "b")], 7).unwrap_err().to_string();
         assert_eq!(error, "there is no revision 7; existing ones: 1, 2");
+        let error = find(&[], 7).unwrap_err().to_string();
+        assert_eq!(error, "there is no revision 7; existing ones: none");
     }
 }

@@ -79,10 +79,11 @@ struct Report {
 async fn check(options: &Options, output: Output, arguments: &Check) -> Result<ExitCode> {
     let definitions = definitions(&arguments.files)?;
     let cluster = options.connect().await?;
-    let mut interrupt = Interrupt::new()?;
     let leftovers = remove_leftovers(&cluster).await?;
     let mut report =
         Report { definitions: Vec::new(), absent: absent(&cluster, &definitions).await?, leftovers };
+    // From here on, there may be something to remove.
+    let mut interrupt = Interrupt::new()?;
     for definition in &definitions {
         let id = arguments.scratch_id.as_deref();
         match checked(&cluster, definition, id, &mut interrupt).await? {

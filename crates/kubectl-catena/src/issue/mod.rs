@@ -137,6 +137,19 @@ pub fn set(command: &mut Value, path: &str, value: Value) -> Result<()> {
 fn unique_name(target: &str, verb: &str) -> String {
     const MAX_LENGTH: usize = 253;
     let suffix = format!("-{verb}-{:x}", Timestamp::now().as_millisecond());
-    let target = target.get(..MAX_LENGTH - suffix.len()).unwrap_or(target);
+    let target = target.get(..MAX_LENGTH - suffix.len()).unwrap_or(target).trim_end_matches('.');
     format!("{target}{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_command_for_a_target_with_a_long_name_is_one() {
+        for length in 225..245 {
+            let name = unique_name(&format!("{}.b", "a".repeat(length)), "restart");
+            assert!(name.len() <= 253 && !name.contains(".-"), "{name}");
+        }
+    }
 }

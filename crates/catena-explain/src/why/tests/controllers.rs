@@ -516,14 +516,17 @@ fn a_warning_of_command_binder_counts_until_it_binds_the_command() {
 
 #[test]
 fn a_finished_command_whose_ttl_is_over_has_a_note() {
-    let remarks = |ttl: Value, finished: &str, reaper: &str| {
+    let objects = |ttl: Value, finished: &str| {
         let outcome = [condition("Succeeded", "True", "Restarted", "")];
         let mut done =
             command("r1", true, json!({"status": {"completionTime": finished, "conditions": outcome}}));
         done.data["spec"]["ttlSecondsAfterFinished"] = ttl;
+        [deployment(ready()), done]
+    };
+    let remarks = |ttl: Value, finished: &str, reaper: &str| {
         let mut surroundings = calm();
         surroundings.controllers.seen.push(controller("command-reaper", reaper));
-        ask("BasicDeploymentRestart/r1", &[deployment(ready()), done], &surroundings).remarks.join("; ")
+        ask("BasicDeploymentRestart/r1", &objects(ttl, finished), &surroundings).remarks.join("; ")
     };
     let (runs, silent) = ("2026-01-01T00:09:55Z", "2026-01-01T00:04:00Z");
     let told = remarks(json!(60), THEN, runs);
@@ -535,6 +538,14 @@ fn a_finished_command_whose_ttl_is_over_has_a_note() {
     assert!(told.starts_with("its TTL has been over for 2m: no command-reaper is running"), "{told}");
     assert_eq!(remarks(json!(600), THEN, runs), "");
     assert_eq!(remarks(Value::Null, THEN, runs), "");
+    let mut surroundings = calm();
+    surroundings.controllers.unseen = Some("no permission".into());
+    let unknown =
+        ask("BasicDeploymentRestart/r1", &objects(json!(60), THEN), &surroundings).remarks.join("; ");
+    assert_eq!(
+        unknown,
+        "its TTL has been over for 2m: whether command-reaper is running is unknown (no permission)"
+    );
     assert_eq!(remarks(json!(0), "2026-01-01T00:09:58Z", runs), "");
 }
 

@@ -1,6 +1,6 @@
 //! Scenes of deletions: terminating namespaces and definitions, and children that are left behind.
 
-use catena_cluster::{Identity, testing::serving as serving_cluster};
+use catena_cluster::{BASIC_DEPLOYMENTS, Identity, Target, testing::serving as serving_cluster};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -390,4 +390,24 @@ fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
         ("Pod/web-1-x", "ImagePullBackOff")
     );
     assert_eq!(told("ContainerCreating").root_cause.unwrap().reason, "BackupRunning");
+}
+
+#[tokio::test]
+async fn the_surroundings_of_a_child_that_was_left_behind_are_read_once() {
+    let child = json!({
+        "metadata": {"name": "web", "namespace": "shop", "uid": "s", "labels": {"catena.dev/deployment-uid": "former"}},
+    });
+    let (cluster, requests) = serving_cluster(move |uri| {
+        if uri.ends_with("/namespaces/shop") {
+            return Some(json!({"metadata": {"name": "shop", "uid": "n"}}));
+        }
+        uri.contains("/basicreplicasets?")
+            .then(|| json!({"kind": "List", "apiVersion": "v1", "items": [child]}))
+    });
+    let target = Target { kind: BASIC_DEPLOYMENTS.into(), name: "web".into() };
+    let answer = explanation(&cluster, &target).await.unwrap();
+    assert!(answer.sentence.starts_with("BasicDeployment/web was deleted, and left"), "{}", answer.sentence);
+    let requests = requests.lock().unwrap();
+    let asked = requests.iter().filter(|uri| uri.contains("/deployments?")).count();
+    assert_eq!(asked, 1, "{requests:?}");
 }

@@ -240,7 +240,7 @@ fn a_controller_runs_only_if_one_of_its_pods_holds_the_lease() {
 fn a_deployment_that_only_has_the_labels_of_a_controller_does_not_run_it() {
     let dead = || controller("command-binder", "2026-01-01T00:04:00Z");
     let labelled = Installation { namespace: "tenant".into(), lease: None, pods: Some((1, 1)), ..dead() };
-    let seen = Controllers { seen: vec![labelled, dead()], unseen: None };
+    let seen = Controllers::new(vec![labelled, dead()], None);
     assert!(matches!(seen.verdict("command-binder", now()), Verdict::Down(_)));
 }
 

@@ -5,6 +5,7 @@ mod controllers;
 mod deletions;
 mod evidence;
 mod foreign_kinds;
+mod installations;
 mod leases;
 mod placement;
 mod pods;
