@@ -19,7 +19,7 @@ use operator_kit::{
     run::Requeue,
     write::Writer,
 };
-use operator_watch::{Cause, ObjectId, Watched, WriteTarget};
+use operator_watch::{Cause, DynamicRow, ObjectId, WriteTarget};
 use serde_json::{Value, json};
 
 use crate::{memory::Memory, metrics::HeldMetrics};
@@ -92,7 +92,7 @@ impl Executor {
         }
     }
 
-    async fn amend(&self, target: &Watched<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
+    async fn amend(&self, target: &DynamicRow<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
         let id = ObjectId::of(target);
         self.writer.for_object(id).amend(&target.source.watched, id, patch).await?;
         Ok(Requeue::Written)
@@ -127,7 +127,7 @@ impl Executor {
             Cause::NamespaceTerminating => {
                 Unusable::NamespaceTerminating { backup: name, kind: error.object.kind, namespace }.into()
             }
-            _ => error.set_by(&format!("backups.{name}.template")).into(),
+            _ => error.with_template(&format!("backups.{name}.template")).into(),
         })
     }
 
@@ -140,7 +140,7 @@ impl Executor {
     /// policy on annotations, keeps nobody from going on.
     async fn tell(
         &self,
-        target: &Watched<Row>,
+        target: &DynamicRow<Row>,
         held: Option<&Held>,
         status: &BackupStatus,
     ) -> Result<bool, Error> {
@@ -209,7 +209,7 @@ impl Executor {
     }
 
     /// Publishes the Event of a release. Nobody was told of a backup that took no time.
-    fn tell_of_release(&self, target: &Watched<Row>, held: &Held, outcome: Outcome, message: &str) {
+    fn tell_of_release(&self, target: &DynamicRow<Row>, held: &Held, outcome: Outcome, message: &str) {
         let event = match outcome {
             Outcome::BackedUp if held.status.is_none() => return,
             Outcome::BackedUp => Events::normal("BackedUp", message),
@@ -229,7 +229,7 @@ impl Executor {
     /// Removes the finalizer, with a last status if that is to be told and the server takes it.
     async fn let_go(
         &self,
-        target: &Watched<Row>,
+        target: &DynamicRow<Row>,
         removal: &[PatchOperation],
         status: Option<&BackupStatus>,
     ) -> Result<Requeue, Error> {

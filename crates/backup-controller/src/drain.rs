@@ -133,7 +133,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let client = operator.client.clone();
     let settings = operator.settings.current();
     let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
-    let kinds = match drainable(&client, &operator.served_kinds, kinds).await? {
+    let kinds = match drainable(&client, &operator.discovery, kinds).await? {
         Drainable::Served(kinds) => kinds,
         Drainable::Obstacle(obstacle) => {
             tracing::error!("{obstacle}");

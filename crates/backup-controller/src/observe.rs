@@ -22,7 +22,7 @@ use backup_controller::{
 };
 use kube::Client;
 use operator_kit::run::{Backoffs, LiveSettings};
-use operator_watch::{ObjectId, SeenVersion, Watched};
+use operator_watch::{DynamicRow, ObjectId, SeenVersion};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -63,7 +63,7 @@ impl Observer {
     /// got our finalizer.
     pub async fn observe(
         &self,
-        target: Arc<Watched<Row>>,
+        target: Arc<DynamicRow<Row>>,
         backoffs: Backoffs,
     ) -> Result<Option<(Observed, Option<Turn>)>, Error> {
         let settings = self.settings.current();
@@ -92,7 +92,7 @@ impl Observer {
             }
             kind => (kind, None),
         };
-        let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
+        let backups = kind.as_ref().map(|kind| self.backups.seen_version(&kind.backup));
         let backups = backups.unwrap_or_else(SeenVersion::unwatched);
         Ok(Some((Observed { target, backoffs, kind, is_selected, excess, backups, held }, turn)))
     }
@@ -108,7 +108,7 @@ impl Observer {
     async fn entry(
         &self,
         entries: &Entries,
-        target: &Watched<Row>,
+        target: &DynamicRow<Row>,
     ) -> Result<(Option<Arc<ProtectedKind>>, bool), Error> {
         let namespace = target.metadata.namespace.as_deref();
         for entry in entries.protecting() {
@@ -132,7 +132,7 @@ impl Observer {
         &self,
         settings: &Settings,
         kind: &Arc<ProtectedKind>,
-        target: &Watched<Row>,
+        target: &DynamicRow<Row>,
         answer: live::Answer,
     ) -> Result<Option<(Arc<ProtectedKind>, Held)>, Error> {
         let ObjectId { name, uid, .. } = ObjectId::of(target);

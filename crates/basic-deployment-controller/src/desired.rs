@@ -95,7 +95,8 @@ pub fn located(error: ApiError, deployment: &BasicDeployment, settings: &Setting
     let is_named = |path: &FieldPath| is_unknown && error.fields.contains(&path.to_string());
     let contract = kind.fields();
     if let Some((name, _)) = contract.written().chain(contract.handed()).find(|(_, path)| is_named(path)) {
-        return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
+        return error
+            .with_template(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
     Writer::located(error, &settings.templates, template, &subject, (&kind.api_version, &kind.kind))

@@ -27,7 +27,7 @@ use operator_kit::{
     write::Ownership,
 };
 use operator_templates::Rendered;
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, Watches, WriteTarget};
+use operator_watch::{ApiError, Cause, Discovery, Live, ObjectId, Watches, WriteTarget};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -41,7 +41,7 @@ use {
 pub struct Observer {
     client: Client,
     settings: LiveSettings<Settings>,
-    served_kinds: ServedKinds,
+    discovery: Discovery,
     children: Children,
     history: History,
     memory: Memory,
@@ -54,16 +54,16 @@ impl Observer {
     pub fn new(
         client: Client,
         settings: LiveSettings<Settings>,
-        served_kinds: ServedKinds,
+        discovery: Discovery,
         watches: Watches,
         queue: &Queue,
         memory: Memory,
     ) -> Self {
         let history = History::new(client.clone(), &watches, queue.clone());
-        let children = Children::new(client.clone(), served_kinds.clone(), watches, queue.clone());
+        let children = Children::new(client.clone(), discovery.clone(), watches, queue.clone());
         children.of(&settings.current().children);
         let unread = RenderCache::default();
-        Self { client, settings, served_kinds, children, history, memory, unread }
+        Self { client, settings, discovery, children, history, memory, unread }
     }
 
     /// The kind and watch of revisions.
@@ -227,7 +227,7 @@ impl Observer {
         if !is_looked_for {
             return Ok(Some(refusal));
         }
-        let Some(served) = self.served_kinds.find(&api_resource(api_version, kind, Some(""))).await? else {
+        let Some(served) = self.discovery.find(&api_resource(api_version, kind, Some(""))).await? else {
             return Ok(None);
         };
         let may_run = match Live::metadata(&self.client, &served.resource, namespace, name).await {
@@ -271,7 +271,7 @@ impl Observer {
     /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.
     async fn unfound(&self, error: ApiError, kind: &ChildKind) -> Error {
         if error.cause == Cause::KindNotServed
-            && let Ok(Some(served)) = self.served_kinds.find(&kind.api_resource()).await
+            && let Ok(Some(served)) = self.discovery.find(&kind.api_resource()).await
             && !served.is_namespaced
         {
             let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());

@@ -6,7 +6,7 @@ use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
 use operator_kit::write::Ownership;
 use operator_watch::{ObjectId, Row};
-use pod_state::{Phase, PodState, TrimmedPod};
+use pod_state::{Phase, PodState, PrunedPod};
 
 use crate::interner::Interner;
 
@@ -66,12 +66,12 @@ impl Row for PodRow {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    /// An orphan is grouped by its revision, by which its next set looks it up.
+    /// An orphan is indexed by its revision, by which its next set looks it up.
     fn index_key(&self) -> Option<&str> {
         Some(self.owner.as_ref().map_or(&self.revision, |owner| &owner.uid))
     }
 
-    fn equals(&self, newer: &Self) -> bool {
+    fn is_unchanged(&self, newer: &Self) -> bool {
         self == newer
     }
 
@@ -86,9 +86,9 @@ impl Row for PodRow {
 const LONGEST_HASH: usize = 64;
 
 impl PodRow {
-    /// Trims a pod, and shares with other rows what it has in common with them.
+    /// Prunes a pod, and shares with other rows what it has in common with them.
     #[must_use]
-    pub fn of(pod: TrimmedPod, shared: &Interner) -> Self {
+    pub fn of(pod: PrunedPod, shared: &Interner) -> Self {
         let mut state = pod.state();
         if let PodState::NotReady(trouble) | PodState::Finished(trouble) = &mut state {
             trouble.reason = shared.intern(&trouble.reason);

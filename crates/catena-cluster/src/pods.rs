@@ -2,7 +2,7 @@
 
 use catena_terminal::cut;
 use kube::core::DynamicObject;
-use pod_state::{Phase, PodState, TrimmedPod};
+use pod_state::{Phase, PodState, PrunedPod};
 use serde_json::json;
 
 use super::{Health, State};
@@ -21,7 +21,7 @@ pub fn health(pod: &DynamicObject) -> Health {
         "spec": {"nodeName": text(pod, "/spec/nodeName").unwrap_or_default()},
         "status": pod.data.get("status").filter(|status| status.is_object()).unwrap_or(&json!({})),
     });
-    let Ok(known) = serde_json::from_value::<TrimmedPod>(known) else {
+    let Ok(known) = serde_json::from_value::<PrunedPod>(known) else {
         return Health::new(State::Present, "", "");
     };
     let (state, trouble) = match known.state() {

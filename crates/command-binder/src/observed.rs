@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::run::Backoffs;
-use operator_watch::{ServedKind, Watched};
+use operator_watch::{DynamicRow, ServedKind};
 
 use crate::command::CommandRow;
 
@@ -13,7 +13,7 @@ use crate::command::CommandRow;
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The command.
-    pub command: Arc<Watched<CommandRow>>,
+    pub command: Arc<DynamicRow<CommandRow>>,
     /// The steps that this pass may take.
     pub backoffs: Backoffs,
     /// The time of the observation.

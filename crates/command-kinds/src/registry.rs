@@ -7,7 +7,7 @@ use operator_kit::{
     report::Events,
     run::{LiveSettings, Operator, Validate},
 };
-use operator_watch::{WatchedKind, Watches};
+use operator_watch::{DynamicKind, Watches};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -96,8 +96,8 @@ where
     /// Keeps the watches of commands in line with the kinds that `watched` picks.
     pub fn follow<R: Send + Sync + 'static>(
         mut self,
-        mut watched: impl FnMut(&[Arc<CommandKind>]) -> Vec<WatchedKind<R>> + Send + 'static,
-    ) -> watch::Receiver<Vec<WatchedKind<R>>> {
+        mut watched: impl FnMut(&[Arc<CommandKind>]) -> Vec<DynamicKind<R>> + Send + 'static,
+    ) -> watch::Receiver<Vec<DynamicKind<R>>> {
         let (sender, receiver) = watch::channel(watched(&self.current()));
         tokio::spawn(async move {
             while !sender.is_closed() {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use command_reaper::command::CommandRow;
 use kube::core::{ApiResource, GroupVersionKind};
-use operator_watch::{Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, Source, WriteTarget};
 use serde_json::json;
 
 /// The command as it is watched.
-pub fn command() -> Watched<CommandRow> {
+pub fn command() -> DynamicRow<CommandRow> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
     let metadata = json!({"name": "dump", "namespace": "shop", "uid": "task", "resourceVersion": "7"});
-    Watched {
+    DynamicRow {
         metadata: serde_json::from_value(metadata).unwrap(),
         source: Arc::new(Source { id: "tasks".into(), watched: WriteTarget::unwatched(resource) }),
         row: CommandRow {

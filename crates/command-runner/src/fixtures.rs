@@ -13,7 +13,7 @@ use command_runner::{
 };
 use kube::discovery::ApiResource;
 use operator_kit::run::Backoffs;
-use operator_watch::{Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, Source, WriteTarget};
 use serde_json::{Value, json};
 
 /// The time of all observations; commands are created in the hour before.
@@ -66,7 +66,7 @@ pub fn command(kind: &Arc<CommandKind>, name: &str, minute: u32, more: &Value) -
     let watched = WriteTarget::unwatched(kind.resource.clone());
     let source = Arc::new(Source { id: kind.id.clone(), watched });
     let metadata = object.metadata.clone();
-    Arc::new(Watched { metadata, source, row: CommandRow::of(kind, kind.run.as_ref().unwrap(), object) })
+    Arc::new(DynamicRow { metadata, source, row: CommandRow::of(kind, kind.run.as_ref().unwrap(), object) })
 }
 
 /// The shop `a`, on which these commands ran. `more` is merged into it.

@@ -12,7 +12,7 @@ use command_runner::{
 use jiff::Timestamp;
 use kube::Client;
 use operator_kit::run::Backoffs;
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds};
+use operator_watch::{ApiError, Cause, Discovery, Live, ObjectId, ServedKind};
 
 use crate::memory::Memory;
 
@@ -24,14 +24,14 @@ const IDLE_LOOK_INTERVAL: Duration = Duration::from_secs(60);
 /// Reads the state of a command and its target.
 pub struct Observer {
     client: Client,
-    served_kinds: ServedKinds,
+    discovery: Discovery,
     schemas: Schemas,
     memory: Memory,
 }
 
 impl Observer {
-    pub fn new(client: Client, served_kinds: ServedKinds, memory: Memory) -> Self {
-        Self { schemas: Schemas::new(client.clone()), client, served_kinds, memory }
+    pub fn new(client: Client, discovery: Discovery, memory: Memory) -> Self {
+        Self { schemas: Schemas::new(client.clone()), client, discovery, memory }
     }
 
     /// Reads the state of a command: that of its target live, because on that one it is carried out.
@@ -95,10 +95,10 @@ impl Observer {
     async fn look(&self, command: &Command, to: &Reference) -> Result<Look, ApiError> {
         let Some(target) = command.row.target_id() else { return Ok(Look::None) };
         let is_here = |served: &ServedKind| served.is_namespaced != target.namespace.is_empty();
-        let mut served = self.served_kinds.find(&to.kind.resource).await?;
+        let mut served = self.discovery.find(&to.kind.resource).await?;
         if served.as_ref().is_some_and(|served| !is_here(served)) {
             // The definition may be another one since that was asked.
-            served = self.served_kinds.find_again(&to.kind.resource).await?;
+            served = self.discovery.find_again(&to.kind.resource).await?;
         }
         let Some(served) = served else { return Ok(Look::NotServed) };
         if !is_here(&served) {
@@ -106,7 +106,7 @@ impl Observer {
         }
         let found = match Live::object(&self.client, &served.resource, &target.namespace, &to.name).await {
             Err(error) if error.cause == Cause::KindNotServed => {
-                self.served_kinds.find_again(&to.kind.resource).await?;
+                self.discovery.find_again(&to.kind.resource).await?;
                 return Ok(Look::NotServed);
             }
             found => found?,

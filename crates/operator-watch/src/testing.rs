@@ -13,11 +13,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
-pub use crate::decode::Lenient;
+pub use crate::decode::Received;
 use crate::{
     ApiError,
     decode::Unreadable,
-    stream::{Change, read_page},
+    stream::{WatchLine, read_page},
 };
 
 /// Time within which Events are published.
@@ -201,7 +201,7 @@ fn refusal(code: u16, reason: &str, uri: &str) -> Value {
 /// The objects of a page of a list, each for itself, or why the page is not understood.
 pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, String> {
     let mut objects = Vec::new();
-    let read = |Lenient(object)| objects.push(object.map_err(|unreadable: Unreadable| unreadable.error));
+    let read = |Received(object)| objects.push(object.map_err(|unreadable: Unreadable| unreadable.error));
     read_page(text.as_bytes(), read).map_err(|error| error.to_string())?;
     Ok(objects)
 }
@@ -209,5 +209,5 @@ pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, S
 /// Whether a line of a watch is understood, even if the object in it is not.
 #[must_use]
 pub fn is_watch_line<K: DeserializeOwned>(text: &str) -> bool {
-    Change::<Lenient<K>>::read(text).is_ok()
+    WatchLine::<Received<K>>::read(text).is_ok()
 }

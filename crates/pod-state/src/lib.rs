@@ -19,7 +19,7 @@ pub const START_TOLERANCE: Duration = Duration::from_secs(30);
 /// A pod, as decoded from a list or a watch.
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = "Pod")]
-pub struct TrimmedPod {
+pub struct PrunedPod {
     /// Its metadata, without `managedFields`.
     #[serde(deserialize_with = "Pruned::metadata")]
     pub metadata: ObjectMeta,
@@ -120,7 +120,7 @@ pub struct Trouble {
     pub is_known: bool,
 }
 
-impl TrimmedPod {
+impl PrunedPod {
     /// Its phase of life.
     #[must_use]
     pub fn state(&self) -> PodState {
@@ -276,7 +276,7 @@ mod tests {
         let metadata =
             json!({"name": "web-x", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"});
         let pod = json!({"metadata": metadata, "status": status});
-        serde_json::from_value::<TrimmedPod>(pod).unwrap().state()
+        serde_json::from_value::<PrunedPod>(pod).unwrap().state()
     }
 
     fn reason(status: &Value) -> (String, bool) {
@@ -326,7 +326,7 @@ mod tests {
                 "metadata": {"name": "web-x", "namespace": "shop"}, "spec": {"nodeName": "n1"},
                 "status": {"phase": "Running", "conditions": conditions},
             });
-            serde_json::from_value::<TrimmedPod>(pod).unwrap().state()
+            serde_json::from_value::<PrunedPod>(pod).unwrap().state()
         };
         let PodState::NotReady(trouble) = state("", "True") else { panic!("it serves") };
         assert_eq!((&*trouble.reason, &*trouble.message), ("NodeNotReady", "its node \"n1\" is not ready"));
@@ -365,6 +365,6 @@ mod tests {
     fn a_pod_that_is_being_deleted_is_terminating_whatever_its_status_says() {
         let metadata = json!({"name": "web-x", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         let pod = json!({"metadata": metadata, "status": {"phase": "Failed"}});
-        assert_eq!(serde_json::from_value::<TrimmedPod>(pod).unwrap().state(), PodState::Terminating);
+        assert_eq!(serde_json::from_value::<PrunedPod>(pod).unwrap().state(), PodState::Terminating);
     }
 }

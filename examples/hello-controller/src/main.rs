@@ -39,7 +39,7 @@ impl Controller for Cards {
 
     async fn act(&self, (account, _): Self::Observed, card: Option<Value>) -> Result<Requeue, Failure> {
         let Some(card) = card else { return Ok(Requeue::OnChange) };
-        let kind = WriteTarget::of::<ConfigMap>(self.cards.watch().seen());
+        let kind = WriteTarget::of::<ConfigMap>(self.cards.watch().seen_version());
         self.writer.for_object(ObjectId::of(&*account)).create(&kind, &card).await?;
         Ok(Requeue::Written)
     }

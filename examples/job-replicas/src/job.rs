@@ -84,7 +84,7 @@ impl Row for JobRow {
 }
 
 impl JobRow {
-    /// Trims a Job.
+    /// Prunes a Job.
     #[must_use]
     pub fn of(job: WatchedJob) -> Self {
         let WatchedJob { metadata, status } = job;

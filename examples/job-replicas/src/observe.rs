@@ -32,7 +32,7 @@ impl Observer {
         }
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         Ok(Observed {
-            jobs: self.jobs.group(namespace, uid),
+            jobs: self.jobs.by_index(namespace, uid),
             revision: revision(&set),
             surge: self.settings.current().surge,
             now: Timestamp::now(),

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client};
 use operator_kit::write::Ownership;
 use operator_watch::{ApiError, Cause, Live, ObjectId, Verb};
-use pod_state::{TrimmedPod, Trouble};
+use pod_state::{PrunedPod, Trouble};
 use tokio::time::timeout;
 
 /// Pods per page: a page of whole pods is in memory at once.
@@ -52,7 +52,7 @@ fn subject(child: &Child) -> (String, &str) {
 
 impl Look<'_> {
     async fn first(mut self, selector: &str) -> Result<Option<BlockedBy>, ApiError> {
-        let pods: Api<TrimmedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
+        let pods: Api<PrunedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
         let (now, mut starting, mut token) = (Timestamp::now(), None, None);
         for _ in 0..PAGES {
             let page = Live::page(&pods, selector, PAGE_SIZE, token).await;

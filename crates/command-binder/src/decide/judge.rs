@@ -3,7 +3,7 @@
 use catena_api::{keys, reason};
 use command_kinds::{CommandKind, Mode, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_watch::{ServedKind, Watched};
+use operator_watch::{DynamicRow, ServedKind};
 
 use super::Action;
 use crate::{
@@ -113,7 +113,7 @@ fn harm_of_ownership(row: &CommandRow, to: &Reference) -> Option<String> {
     Some(format!("it has {what}: owned by the {to}, it would be deleted with it, and that may delete data"))
 }
 
-fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {
+fn missing(command: &DynamicRow<CommandRow>, to: &Reference) -> Verdict {
     let message = match other_target(command, to, "") {
         Some(uid) => format!(
             "there is no {to}, and it is only for the one with the uid {uid}; delete this command, and create a new one for another {}",
@@ -127,7 +127,7 @@ fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {
 }
 
 /// The uid of the target that it was created for, if that is another one.
-fn other_target<'c>(command: &'c Watched<CommandRow>, to: &'c Reference, uid: &str) -> Option<&'c str> {
+fn other_target<'c>(command: &'c DynamicRow<CommandRow>, to: &'c Reference, uid: &str) -> Option<&'c str> {
     let given = to.uid.as_deref();
     let before = command.row.bound_to.as_deref();
     let owner = command.row.owners.iter().find(|owner| to.is_named_by(owner)).map(|owner| owner.uid.as_str());

@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Client, discovery::ApiResource};
 use operator_kit::run::Backoffs;
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds, Watched};
+use operator_watch::{ApiError, Cause, Discovery, DynamicRow, Live, ObjectId, ServedKind};
 use parking_lot::Mutex;
 
 pub use waiting::Waiting;
@@ -27,7 +27,7 @@ use waiting::{Awaited, TargetName};
 /// Reads the state of a command and its target.
 pub struct Observer {
     client: Client,
-    served_kinds: ServedKinds,
+    discovery: Discovery,
     waiting: Waiting,
     schemas: Schemas,
     /// The labels that were found to name the targets of commands, by the uids of these.
@@ -35,15 +35,15 @@ pub struct Observer {
 }
 
 impl Observer {
-    pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting) -> Self {
+    pub fn new(client: Client, discovery: Discovery, waiting: Waiting) -> Self {
         let schemas = Schemas::new(client.clone());
-        Self { client, served_kinds, waiting, schemas, right_labels: Mutex::default() }
+        Self { client, discovery, waiting, schemas, right_labels: Mutex::default() }
     }
 
     /// Reads the state of a command, and its target live unless the command shows that it is bound.
     pub async fn observe(
         &self,
-        command: Arc<Watched<CommandRow>>,
+        command: Arc<DynamicRow<CommandRow>>,
         backoffs: Backoffs,
     ) -> Result<Observed, ApiError> {
         let uid = ObjectId::of(&*command).uid;
@@ -76,7 +76,7 @@ impl Observer {
     }
 
     /// Whether the condition `Bound` may be written on a command; `None` if that is not known for the moment.
-    async fn can_report(&self, command: &Watched<CommandRow>) -> Option<bool> {
+    async fn can_report(&self, command: &DynamicRow<CommandRow>) -> Option<bool> {
         let kind = &command.row.kind;
         if !kind.reports_bound {
             return Some(false);
@@ -102,11 +102,11 @@ impl Observer {
             api_version: owner.api_version.clone(),
             ..to.kind.resource.clone()
         };
-        let found = self.served_kinds.find(&named).await.ok()??;
+        let found = self.discovery.find(&named).await.ok()??;
         if found.resource.api_version == owner.api_version {
             return None;
         }
-        let served = self.served_kinds.find(&to.kind.resource).await.ok()??;
+        let served = self.discovery.find(&to.kind.resource).await.ok()??;
         Some(OwnerReference { api_version: served.resource.api_version, ..owner.clone() })
     }
 
@@ -116,14 +116,14 @@ impl Observer {
         self.right_labels.lock().remove(uid);
     }
 
-    async fn look_up(&self, command: &Watched<CommandRow>, to: &Reference) -> Result<Target, ApiError> {
+    async fn look_up(&self, command: &DynamicRow<CommandRow>, to: &Reference) -> Result<Target, ApiError> {
         let wanted = &to.kind.resource;
-        let Some(kind) = self.served_kinds.find(wanted).await? else {
+        let Some(kind) = self.discovery.find(wanted).await? else {
             return Ok(self.without_kind(command, to));
         };
         match self.look_up_as(command, to, kind).await? {
             // It was served a while ago.
-            Target::NotServed => match self.served_kinds.find_again(wanted).await? {
+            Target::NotServed => match self.discovery.find_again(wanted).await? {
                 Some(kind) => self.look_up_as(command, to, kind).await,
                 None => Ok(self.without_kind(command, to)),
             },
@@ -132,7 +132,7 @@ impl Observer {
     }
 
     /// The command is woken when the kind is served, unless its label names its target already.
-    fn without_kind(&self, command: &Watched<CommandRow>, to: &Reference) -> Target {
+    fn without_kind(&self, command: &DynamicRow<CommandRow>, to: &Reference) -> Target {
         if command.row.label().is_none() {
             self.waiting.enter(command, Awaited { kind: to.kind.clone(), target: None });
         }
@@ -142,7 +142,7 @@ impl Observer {
     /// The command is woken when the target comes, even if that happens before the answer that there is none.
     async fn look_up_as(
         &self,
-        command: &Watched<CommandRow>,
+        command: &DynamicRow<CommandRow>,
         to: &Reference,
         kind: ServedKind,
     ) -> Result<Target, ApiError> {

@@ -40,7 +40,7 @@ fn shop(metadata: &Value) -> (Option<u16>, Value) {
     (Some(200), json!({ "metadata": metadata }))
 }
 
-fn command(binding: &Value, metadata: &Value) -> Arc<Watched<CommandRow>> {
+fn command(binding: &Value, metadata: &Value) -> Arc<DynamicRow<CommandRow>> {
     let mut file = json!({
         "id": "restarts", "group": "ops.example", "version": "v1", "resource": "restarts", "kind": "Restart",
         "target": {
@@ -71,8 +71,8 @@ fn observer(answers: Answers) -> (Observer, Log) {
             (Some(code), body) => Answer::Json(code, body),
         }
     });
-    let served_kinds = ServedKinds::new(client.clone());
-    (Observer::new(client, served_kinds, Waiting::default()), log)
+    let discovery = Discovery::new(client.clone());
+    (Observer::new(client, discovery, Waiting::default()), log)
 }
 
 fn path(sent: &Sent) -> &str {

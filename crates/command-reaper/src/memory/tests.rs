@@ -14,7 +14,7 @@ fn at(time: &str) -> Timestamp {
 }
 
 /// A command whose uid is its creation time.
-fn command(name: &str, created: &str, spec: u64) -> Watched<CommandRow> {
+fn command(name: &str, created: &str, spec: u64) -> DynamicRow<CommandRow> {
     let metadata = json!({"name": name, "namespace": "shop", "uid": created, "creationTimestamp": created});
     let mut command = fixtures::command();
     command.metadata = serde_json::from_value(metadata).unwrap();
@@ -22,7 +22,7 @@ fn command(name: &str, created: &str, spec: u64) -> Watched<CommandRow> {
     command
 }
 
-fn delete(memory: &Memory, command: &Watched<CommandRow>, time: &str) {
+fn delete(memory: &Memory, command: &DynamicRow<CommandRow>, time: &str) {
     memory.send_deletion(command, at(time));
     memory.confirm_deletion(command);
 }

@@ -53,7 +53,7 @@ fn observer(answers: Answers) -> (Observer, Memory, Log) {
         None => Answer::Refusal(404, "NotFound"),
     });
     let memory = Memory::new(Triggers::default(), || None);
-    (Observer::new(client.clone(), ServedKinds::new(client), memory.clone()), memory, log)
+    (Observer::new(client.clone(), Discovery::new(client), memory.clone()), memory, log)
 }
 
 fn path(sent: &Sent) -> &str {

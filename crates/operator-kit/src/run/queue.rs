@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use operator_watch::{ObjectId, Row, SharedRows, WatchHandle, Watched, WatchedKind};
+use operator_watch::{DynamicKind, DynamicRow, ObjectId, Row, SharedRows, WatchHandle};
 use parking_lot::Mutex;
 use tokio::{
     select,
@@ -177,7 +177,7 @@ type ById<R> = HashMap<Arc<str>, Open<R>>;
 /// A kind that is watched.
 struct Open<R: 'static> {
     queue: Queue,
-    objects: SharedRows<Watched<R>>,
+    objects: SharedRows<DynamicRow<R>>,
     watching: Arc<WatchHandle>,
 }
 
@@ -198,13 +198,13 @@ impl<R: Send + Sync + 'static> Triggers<R> {
 
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
-    pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
+    pub fn objects(&self, id: &str) -> Vec<Arc<DynamicRow<R>>> {
         self.0.by_id.lock().get(id).map(|open| open.objects.read().all()).unwrap_or_default()
     }
 
     /// The object with this uid of the kind with this `id`, as its watch last delivered it.
     #[must_use]
-    pub fn object(&self, id: &str, uid: &str) -> Option<Arc<Watched<R>>> {
+    pub fn object(&self, id: &str, uid: &str) -> Option<Arc<DynamicRow<R>>> {
         let by_id = self.0.by_id.lock();
         by_id.get(id)?.objects.read().row(uid)
     }
@@ -237,7 +237,7 @@ impl<R: Send + Sync + 'static> Triggers<R> {
             let opened = |open: &Open<R>| (open.queue.clone(), open.objects.clone());
             let kinds: Vec<_> = self.0.by_id.lock().values().map(opened).collect();
             for (queue, objects) in kinds {
-                let is_asked = |object: &Watched<R>| {
+                let is_asked = |object: &DynamicRow<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
                 };
                 queue.notify_all(&objects, is_asked).await;
@@ -248,16 +248,16 @@ impl<R: Send + Sync + 'static> Triggers<R> {
     /// From now on, requests for objects of a kind count.
     pub(crate) fn open(
         &self,
-        kind: &WatchedKind<R>,
+        kind: &DynamicKind<R>,
         queue: Queue,
-        objects: SharedRows<Watched<R>>,
+        objects: SharedRows<DynamicRow<R>>,
         watching: Arc<WatchHandle>,
     ) {
         self.0.by_id.lock().insert(kind.id.clone(), Open { queue, objects, watching });
     }
 
     /// Drops the queue and the rows of a kind that is no longer watched.
-    pub(crate) fn close(&self, kind: &WatchedKind<R>) {
+    pub(crate) fn close(&self, kind: &DynamicKind<R>) {
         self.0.by_id.lock().remove(&kind.id);
     }
 }
@@ -271,7 +271,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::testing::{Answer, Lenient, answering};
+    use crate::testing::{Answer, Received, answering};
 
     const SOON: Duration = Duration::from_secs(5);
 
@@ -402,7 +402,7 @@ mod tests {
 
     const KIND: &str = "gadgets";
 
-    fn kind() -> WatchedKind<()> {
+    fn kind() -> DynamicKind<()> {
         let resource = ApiResource {
             group: "example.com".into(),
             version: "v1".into(),
@@ -410,18 +410,18 @@ mod tests {
             kind: "Gadget".into(),
             plural: KIND.into(),
         };
-        WatchedKind {
+        DynamicKind {
             id: KIND.into(),
             resource: resource.into(),
             selector: None,
             is_metadata_only: false,
-            trim: Arc::new(|_| ()),
+            prune: Arc::new(|_| ()),
             fingerprint: String::new(),
         }
     }
 
     /// Begins to watch the kind. It needs a runtime.
-    fn opened(triggers: &Triggers<()>) -> (Queue, SharedRows<Watched<()>>) {
+    fn opened(triggers: &Triggers<()>) -> (Queue, SharedRows<DynamicRow<()>>) {
         let watch = Watch::<ConfigMap>::all(&answering(|_| Answer::Silence).0, &()).called("Gadget");
         let watching = Arc::new(Watches::default().watch_changes(watch, |_| {}));
         let (queue, filled) = (Queue::default(), SharedRows::default());
@@ -429,7 +429,7 @@ mod tests {
         (queue, filled)
     }
 
-    fn fill(filled: &SharedRows<Watched<()>>, namespaces: usize, objects: usize) {
+    fn fill(filled: &SharedRows<DynamicRow<()>>, namespaces: usize, objects: usize) {
         let watched = WriteTarget::unwatched(kind().resource);
         let source = Arc::new(Source { id: KIND.into(), watched });
         let take = |event| drop(filled.write().take(event, Arc::new));
@@ -441,8 +441,8 @@ mod tests {
                 uid: Some(format!("u{number}")),
                 ..ObjectMeta::default()
             };
-            let object = Watched { metadata, source: source.clone(), row: () };
-            take(Event::InitApply(Lenient(Ok(object))));
+            let object = DynamicRow { metadata, source: source.clone(), row: () };
+            take(Event::InitApply(Received(Ok(object))));
         }
         take(Event::InitDone);
     }

@@ -23,7 +23,7 @@ impl Writer {
         let Ok(rendered) = templates.render_object(name, subject, &[kind]) else { return error };
         if error.cause == Cause::UnknownField {
             let is_set = !Templates::named_fields("", &error.fields, &rendered).is_empty();
-            return if is_set { error.set_by(&format!("the template {name:?}")) } else { error };
+            return if is_set { error.with_template(&format!("the template {name:?}")) } else { error };
         }
         let fields = Templates::named_fields(&error.message, &error.fields, &rendered);
         for (path, value) in fields.into_iter().take(MAX_FIELDS) {

@@ -10,7 +10,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::{sync::watch, time::Instant};
 
-pub use self::watch_status::{Need, WatchState, WatchStatus};
+pub use self::watch_status::{ReadinessRule, WatchState, WatchStatus};
 
 /// Time without a turn of the main loop after which the process is not alive.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -48,8 +48,8 @@ impl Default for Health {
 
 impl Health {
     /// A status for a new watch, which has ended when the status is dropped.
-    pub fn watch(&self, kind: &str, need: Need) -> WatchStatus {
-        let status = WatchStatus::new(kind, need, self.requeue_epoch.clone());
+    pub fn watch(&self, kind: &str, rule: ReadinessRule) -> WatchStatus {
+        let status = WatchStatus::new(kind, rule, self.requeue_epoch.clone());
         let mut watches = self.watches.lock();
         let place = watches.partition_point(|state| *state.borrow().kind <= *kind);
         watches.insert(place, status.subscribe());

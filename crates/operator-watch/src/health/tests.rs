@@ -11,7 +11,8 @@ fn epoch(health: &Health) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn ready_means_that_every_watch_has_listed() {
     let health = Health::default();
-    let (mut pods, mut sets) = (health.watch("Pod", Need::Always), health.watch("Set", Need::Always));
+    let (mut pods, mut sets) =
+        (health.watch("Pod", ReadinessRule::Always), health.watch("Set", ReadinessRule::Always));
     pods.synced();
     assert_eq!(health.unready().len(), 1);
     sets.synced();
@@ -21,7 +22,7 @@ async fn ready_means_that_every_watch_has_listed() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_only_fails_makes_the_process_unready_and_recovers_with_the_next_event() {
     let health = Health::default();
-    let mut pods = health.watch("Pod", Need::Always);
+    let mut pods = health.watch("Pod", ReadinessRule::Always);
     pods.synced();
     pods.failed(refused());
     assert!(health.unready().is_empty(), "a short failure is tolerated");
@@ -37,7 +38,7 @@ async fn a_watch_that_only_fails_makes_the_process_unready_and_recovers_with_the
 async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready() {
     let health = Health::default();
     let (mut own, mut child) =
-        (health.watch("Parent", Need::Always), health.watch("Child", Need::WhileServed));
+        (health.watch("Parent", ReadinessRule::Always), health.watch("Child", ReadinessRule::WhileServed));
     own.synced();
     assert_eq!(health.unready().len(), 1, "nobody knows yet whether it is served");
     child.failed(not_served());
@@ -58,7 +59,7 @@ async fn a_kind_that_others_bring_is_told_and_does_not_make_the_process_unready(
 #[tokio::test(start_paused = true)]
 async fn a_missing_kind_is_settled_so_that_others_can_start() {
     let health = Health::default();
-    let mut missing = health.watch("Child", Need::Always);
+    let mut missing = health.watch("Child", ReadinessRule::Always);
     missing.failed(not_served());
     health.settled().await;
     assert_eq!(health.unready(), [format!("Child: {}", not_served())]);
@@ -70,10 +71,10 @@ async fn a_missing_kind_is_settled_so_that_others_can_start() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_begins_while_others_are_waited_for_is_waited_for_too() {
     let health = Health::default();
-    let mut pods = health.watch("Pod", Need::Always);
+    let mut pods = health.watch("Pod", ReadinessRule::Always);
     let second = Duration::from_secs(1);
     let watches = async {
-        let mut sets = health.watch("Set", Need::Always);
+        let mut sets = health.watch("Set", ReadinessRule::Always);
         tokio::time::sleep(second).await;
         pods.synced();
         tokio::time::sleep(second).await;
@@ -91,7 +92,7 @@ async fn a_watch_that_begins_while_others_are_waited_for_is_waited_for_too() {
 #[test]
 fn a_kind_that_is_taken_away_is_no_short_failure_and_all_is_looked_at_again_once() {
     let health = Health::default();
-    let mut sets = health.watch("Child", Need::Always);
+    let mut sets = health.watch("Child", ReadinessRule::Always);
     sets.synced();
     sets.failed(refused());
     let before = epoch(&health);
@@ -105,7 +106,7 @@ fn a_kind_that_is_taken_away_is_no_short_failure_and_all_is_looked_at_again_once
 #[test]
 fn a_kind_without_which_the_others_go_on_can_be_taken_away_unheard() {
     let health = Health::default();
-    let mut one_of_many = health.watch("Secret", Need::Never);
+    let mut one_of_many = health.watch("Secret", ReadinessRule::Never);
     one_of_many.synced();
     let before = epoch(&health);
     one_of_many.failed(not_served());
@@ -115,7 +116,8 @@ fn a_kind_without_which_the_others_go_on_can_be_taken_away_unheard() {
 #[test]
 fn a_kind_that_is_not_configured_does_not_count_as_not_served() {
     let health = Health::default();
-    let [mut backups, mut gadgets] = ["Job (backups)", "Gadget"].map(|kind| health.watch(kind, Need::Never));
+    let [mut backups, mut gadgets] =
+        ["Job (backups)", "Gadget"].map(|kind| health.watch(kind, ReadinessRule::Never));
     gadgets.in_any_version();
     for watch in [&mut backups, &mut gadgets] {
         watch.failed(not_served());
@@ -147,8 +149,8 @@ async fn a_main_loop_that_hangs_is_dead() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_nobody_answers_is_not_alive_after_minutes_and_one_that_is_refused_is() {
     let health = Health::default();
-    let mut pods = health.watch("Pod", Need::Always);
-    let mut optional = health.watch("Secret", Need::Never);
+    let mut pods = health.watch("Pod", ReadinessRule::Always);
+    let mut optional = health.watch("Secret", ReadinessRule::Never);
     pods.listing();
     optional.listing();
     for _ in 0..10 {
@@ -174,7 +176,7 @@ async fn a_list_that_nobody_answers_is_not_alive_after_minutes_and_one_that_is_r
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_the_last_recovery_counts() {
     let health = Health::default();
-    let mut pods = health.watch("Pod", Need::Always);
+    let mut pods = health.watch("Pod", ReadinessRule::Always);
     pods.synced();
     for _ in 0..20 {
         pods.failed(not_served());
@@ -193,7 +195,7 @@ async fn a_watch_that_fails_and_recovers_again_and_again_voids_few_backoffs_and_
 #[tokio::test(start_paused = true)]
 async fn the_loss_of_a_kind_that_came_and_went_counts_although_it_stays_away() {
     let health = Health::default();
-    let mut sets = health.watch("Child", Need::Always);
+    let mut sets = health.watch("Child", ReadinessRule::Always);
     for _ in 0..MAX_REQUEUES {
         sets.synced();
         sets.failed(not_served());
@@ -207,7 +209,7 @@ async fn the_loss_of_a_kind_that_came_and_went_counts_although_it_stays_away() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_stumbles_voids_no_backoff_and_one_that_was_away_does() {
     let health = Health::default();
-    let mut pods = health.watch("Pod", Need::Always);
+    let mut pods = health.watch("Pod", ReadinessRule::Always);
     pods.synced();
     let before = epoch(&health);
     pods.failed(refused());
@@ -222,7 +224,7 @@ async fn a_watch_that_stumbles_voids_no_backoff_and_one_that_was_away_does() {
 #[test]
 fn nothing_is_kept_of_a_watch_that_has_ended() {
     let health = Health::default();
-    drop(health.watch("Pod", Need::Always));
+    drop(health.watch("Pod", ReadinessRule::Always));
     assert!(health.unready().is_empty());
     assert!(health.watches.lock().is_empty());
 }
@@ -231,7 +233,7 @@ fn nothing_is_kept_of_a_watch_that_has_ended() {
 async fn a_watch_that_may_not_read_its_kind_is_told_after_some_time_and_a_kind_that_is_not_served_is_not() {
     let health = Health::default();
     let (mut forbidden, mut missing) =
-        (health.watch("Drain", Need::Never), health.watch("Widget", Need::Never));
+        (health.watch("Drain", ReadinessRule::Never), health.watch("Widget", ReadinessRule::Never));
     forbidden.failed(failed(Cause::Forbidden, "no right"));
     missing.failed(not_served());
     assert!(health.lasting_failures().is_empty());

@@ -19,12 +19,12 @@ use tokio_util::task::AbortOnDropHandle;
 pub use self::requests::Watch;
 pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::requests::{Change, read_page};
-use self::watch_loop::{Unread, WatchBackoff, WatchLoop};
+pub(crate) use self::requests::{WatchLine, read_page};
+use self::watch_loop::{UnreadableObjects, WatchBackoff, WatchLoop};
 use crate::{
-    Cache, Failure, Row, SeenVersion, ServedKinds, SharedRows, Unmanaged, Watched, WatchedKind,
-    decode::Lenient,
-    health::{Health, Need, WatchState, WatchStatus},
+    Cache, Discovery, DynamicKind, DynamicRow, Failure, Lenient, Row, SeenVersion, SharedRows,
+    decode::Received,
+    health::{Health, ReadinessRule, WatchState, WatchStatus},
 };
 
 /// A watch in the background, which ends when this is dropped.
@@ -37,7 +37,7 @@ pub struct WatchHandle {
 impl WatchHandle {
     /// The highest version that the watch has delivered, for a writer to wait for.
     #[must_use]
-    pub fn seen(&self) -> &SeenVersion {
+    pub fn seen_version(&self) -> &SeenVersion {
         &self.seen
     }
 
@@ -128,7 +128,7 @@ impl Watches {
         watch: Watch<K>,
         changed: impl Fn(&K) + Send + Sync + 'static,
     ) -> WatchHandle {
-        let status = self.health.watch(&watch.kind, Need::Never);
+        let status = self.health.watch(&watch.kind, ReadinessRule::Never);
         self.start(watch, status, SeenVersion::default(), move |event| {
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
                 && let Ok(object) = &object.0
@@ -138,19 +138,19 @@ impl Watches {
         })
     }
 
-    /// Keeps a cache of the watched objects, each trimmed to a row, and passes each row that comes, changes or goes to
+    /// Keeps a cache of the watched objects, each pruned to a row, and passes each row that comes, changes or goes to
     /// `changed`. Dropping the cache ends the watch. While the kind is not served, the process is ready nevertheless,
     /// and [`WatchHandle::problem`] reports it.
     pub fn cache<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
         &self,
         watch: Watch<K>,
-        trim: impl Fn(K) -> R + Send + Sync + 'static,
+        prune: impl Fn(K) -> R + Send + Sync + 'static,
         changed: impl Fn(&R) + Send + Sync + 'static,
     ) -> Arc<Cache<R>> {
-        let status = self.health.watch(&watch.kind, Need::WhileServed);
+        let status = self.health.watch(&watch.kind, ReadinessRule::WhileServed);
         let (rows, seen) = (SharedRows::default(), SeenVersion::default());
         let told = move |_, affected: Vec<Arc<R>>| affected.iter().for_each(|row| changed(row));
-        Arc::new(Cache { watch: self.fill(watch, status, seen, &rows, trim, told), rows })
+        Arc::new(Cache { watch: self.fill(watch, status, seen, &rows, prune, told), rows })
     }
 
     /// Keeps all objects of the kind `K`, which a controller needs to be ready, and how far the watch is. Those that come,
@@ -165,27 +165,27 @@ impl Watches {
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + Sync + 'static,
     {
-        let watch = Watch::<Unmanaged<K>>::all(client, &());
-        let status = self.health.watch(&watch.kind, Need::Always);
-        self.fill(watch, status, seen, rows, |Unmanaged(object)| object, changed)
+        let watch = Watch::<Lenient<K>>::all(client, &());
+        let status = self.health.watch(&watch.kind, ReadinessRule::Always);
+        self.fill(watch, status, seen, rows, |Lenient(object)| object, changed)
     }
 
     /// Like [`Self::watch_primaries`], for a kind of many, in whichever version of it is served. The process is ready even
     /// without it.
     pub fn watch_kind<R: Send + Sync + 'static>(
         &self,
-        kind: WatchedKind<R>,
+        kind: DynamicKind<R>,
         client: &Client,
-        served: &ServedKinds,
-        rows: &SharedRows<Watched<R>>,
-        changed: impl FnMut(bool, Vec<Arc<Watched<R>>>) + Send + Sync + 'static,
+        served: &Discovery,
+        rows: &SharedRows<DynamicRow<R>>,
+        changed: impl FnMut(bool, Vec<Arc<DynamicRow<R>>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         let name = format!("{} ({})", kind.resource.kind, kind.id);
-        let (status, seen) = (self.health.watch(&name, Need::Never), SeenVersion::default());
+        let (status, seen) = (self.health.watch(&name, ReadinessRule::Never), SeenVersion::default());
         let mut watch = Watch::all(client, &*kind.resource).called(name).in_any_version(served);
         (watch.labels, watch.is_metadata_only) = (kind.selector.clone(), kind.is_metadata_only);
-        let trim = kind.trimming(&seen, status.subscribe());
-        self.fill(watch, status, seen, rows, trim, changed)
+        let prune = kind.pruning(&seen, status.subscribe());
+        self.fill(watch, status, seen, rows, prune, changed)
     }
 
     fn fill<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
@@ -194,13 +194,13 @@ impl Watches {
         status: WatchStatus,
         seen: SeenVersion,
         rows: &SharedRows<R>,
-        mut trim: impl FnMut(K) -> R + Send + Sync + 'static,
+        mut prune: impl FnMut(K) -> R + Send + Sync + 'static,
         mut changed: impl FnMut(bool, Vec<Arc<R>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         let rows = rows.clone();
         self.start(watch, status, seen, move |event| {
             let is_list = matches!(event, Event::InitDone);
-            let affected = rows.write().take(event, |object| Arc::new(trim(object)));
+            let affected = rows.write().take(event, |object| Arc::new(prune(object)));
             changed(is_list, affected);
         })
     }
@@ -211,14 +211,14 @@ impl Watches {
         watch: Watch<K>,
         mut status: WatchStatus,
         seen: SeenVersion,
-        take: impl FnMut(Event<Lenient<K>>) + Send + Sync + 'static,
+        take: impl FnMut(Event<Received<K>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         if watch.versions.is_some() {
             status.in_any_version();
         }
         let state = status.subscribe();
         let watch_loop = WatchLoop {
-            unread: Unread::new(&watch.kind, watch.resource.clone(), self.report.clone()),
+            unreadable: UnreadableObjects::new(&watch.kind, watch.resource.clone(), self.report.clone()),
             watch,
             status,
             seen: seen.clone(),

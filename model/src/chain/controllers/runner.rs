@@ -12,12 +12,12 @@ use command_runner::{
     line::is_same,
     observed::{Look, Observed, Target},
 };
-use operator_watch::{Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, Source, WriteTarget};
 use parking_lot::Mutex;
 use serde_json::json;
 
 use super::super::{
-    content::{Answer, COMMANDS, Server, Stored, metadata, texts, trimmed, whole},
+    content::{Answer, COMMANDS, Server, Stored, metadata, pruned, texts, whole},
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
@@ -125,9 +125,9 @@ fn row_of(scope: &Scope, command: &Stored) -> Arc<Command> {
     known.unwrap_or_else(|| {
         let Described { kind, run, .. } = commands(command.meta.key.kind);
         let watched = WriteTarget::unwatched(kind.resource.clone());
-        let row = sabotaged(CommandRow::of(kind, run, trimmed(command)), scope, command.meta.key.kind);
+        let row = sabotaged(CommandRow::of(kind, run, pruned(command)), scope, command.meta.key.kind);
         let source = Arc::new(Source { id: kind.id.clone(), watched });
-        let row = Arc::new(Watched { metadata: metadata(command), source, row });
+        let row = Arc::new(DynamicRow { metadata: metadata(command), source, row });
         KNOWN.lock().insert(input, row.clone());
         row
     })

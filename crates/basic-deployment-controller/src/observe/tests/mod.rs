@@ -86,7 +86,7 @@ impl Cluster {
         let observer = Observer::new(
             client.clone(),
             settings.clone(),
-            ServedKinds::new(client.clone()),
+            Discovery::new(client.clone()),
             Watches::default(),
             &queue,
             memory.clone(),

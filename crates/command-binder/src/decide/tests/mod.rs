@@ -3,7 +3,7 @@ use std::sync::Arc;
 use command_kinds::CommandKind;
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_kit::run::Backoffs;
-use operator_watch::{Failure, ServedKind, Watched};
+use operator_watch::{DynamicRow, Failure, ServedKind};
 use serde_json::{Value, json};
 
 use super::*;
@@ -41,7 +41,7 @@ fn json_merge(into: &mut Value, more: &Value) {
 }
 
 /// A command of the kind that names the shop `a`.
-fn command(kind: &Arc<CommandKind>, more: &Value) -> Watched<CommandRow> {
+fn command(kind: &Arc<CommandKind>, more: &Value) -> DynamicRow<CommandRow> {
     let mut object = json!({
         "metadata": {
             "name": "c", "namespace": "here", "uid": "uid-of-command", "generation": 1,

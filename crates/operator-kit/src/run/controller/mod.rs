@@ -250,7 +250,7 @@ impl<C: Controller> Reconciler<C> {
 
     /// The object with this name in the cache; the namespace of a cluster-scoped object is empty.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<C::Kind>> {
-        self.objects.read().group(namespace, name).pop()
+        self.objects.read().by_index(namespace, name).pop()
     }
 
     /// A reference to an object, for logs.

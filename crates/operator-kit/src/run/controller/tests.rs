@@ -12,7 +12,7 @@ use operator_watch::{ApiError, ObjectId, SeenVersion, WriteTarget};
 use serde_json::json;
 
 use super::*;
-use crate::testing::{Answer, Lenient, answering};
+use crate::testing::{Answer, Received, answering};
 
 /// Records the versions of the given objects, and the objects that it is to forget.
 #[derive(Default)]
@@ -94,7 +94,7 @@ fn passes_of<C: Controller<Kind = ConfigMap>>(
 async fn a_pass_sees_what_came_after_it_was_queued() {
     let shown = SharedRows::default();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Lenient(Ok(object("a", "2")))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object("a", "2")))), Arc::new);
     passes.pass(Arc::new(object("a", "1"))).await;
     assert_eq!(*passes.controller.0.lock().unwrap(), ["2"]);
 }
@@ -103,9 +103,9 @@ async fn a_pass_sees_what_came_after_it_was_queued() {
 async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
     let shown = SharedRows::default();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Lenient(Ok(object("b", "2")))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object("b", "2")))), Arc::new);
     passes.pass(Arc::new(object("a", "1"))).await;
-    shown.write().take(Delete(Lenient(Ok(object("b", "3")))), Arc::new);
+    shown.write().take(Delete(Received(Ok(object("b", "3")))), Arc::new);
     passes.pass(Arc::new(object("b", "2"))).await;
     assert!(passes.controller.0.lock().unwrap().is_empty());
 }
@@ -114,7 +114,7 @@ async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
 async fn an_object_that_is_gone_or_no_longer_watched_is_forgotten() {
     let shown = SharedRows::default();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object("a", "1")))), Arc::new);
     passes.forget_of_all(|passes, uid| passes.controller.forget(uid));
     passes.forget("b");
     assert_eq!(*passes.controller.1.lock().unwrap(), ["a", "b"]);
@@ -150,11 +150,11 @@ async fn what_is_gone_is_forgotten_also_if_its_pass_is_cut_off() {
     let shown = SharedRows::default();
     let passes = passes_of(Hangs::default(), shown.clone(), writer("http://127.0.0.1:1"));
     for gone in [false, true] {
-        shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+        shown.write().take(Apply(Received(Ok(object("a", "1")))), Arc::new);
         let mut pass = Box::pin(passes.pass(Arc::new(object("a", "1"))));
         assert!(futures::poll!(&mut pass).is_pending());
         if gone {
-            shown.write().take(Delete(Lenient(Ok(object("a", "2")))), Arc::new);
+            shown.write().take(Delete(Received(Ok(object("a", "2")))), Arc::new);
         }
         drop(pass);
         assert_eq!(passes.controller.0.lock().unwrap().len(), usize::from(gone));
@@ -193,7 +193,7 @@ impl Controller for TwoSteps {
 async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_does_not_hasten_it() {
     let shown = SharedRows::default();
     let passes = passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object("a", "1")))), Arc::new);
     for _ in 0..10 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
@@ -216,7 +216,7 @@ async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expire
         ..passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"))
     };
     let mut object = object("a", "1");
-    shown.write().take(Apply(Lenient(Ok(object.clone()))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object.clone()))), Arc::new);
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(55 * 60) {
         passes.pass(Arc::new(object.clone())).await;
@@ -224,7 +224,7 @@ async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expire
     }
     assert_eq!(log.take().len(), 2);
     object.metadata.generation = Some(2);
-    shown.write().take(Apply(Lenient(Ok(object.clone()))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object.clone()))), Arc::new);
     passes.pass(Arc::new(object)).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let told: Vec<_> = log.take().into_iter().map(|sent| sent.body["note"].clone()).collect();
@@ -262,7 +262,7 @@ impl Controller for HalfBlind {
 async fn a_failed_read_that_only_one_step_needs_holds_up_no_other() {
     let shown = SharedRows::default();
     let passes = passes_of(HalfBlind::default(), shown.clone(), writer("http://127.0.0.1:1"));
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object("a", "1")))), Arc::new);
     assert_eq!(passes.pass(Arc::new(object("a", "1"))).await, Some(Duration::ZERO));
     assert!(passes.pass(Arc::new(object("a", "1"))).await.is_some(), "the step is tried again");
     assert_eq!(*passes.controller.0.lock().unwrap(), ["other"]);
@@ -319,7 +319,7 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     let writer = writer(&server);
     let in_vain = InVain::new(writer.clone(), &SeenVersion::unwatched());
     let passes = passes_of(in_vain, shown.clone(), writer);
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object("a", "1")))), Arc::new);
     for _ in 0..100 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
@@ -393,7 +393,7 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
     let heals = Heals { writer: writer.clone(), is_changed: Mutex::default(), writes: Mutex::default() };
     let shown = SharedRows::default();
     let passes = passes_of(heals, shown.clone(), writer);
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object("a", "1")))), Arc::new);
     let began = Instant::now();
     let (hour, minutes) = (Duration::from_secs(3_600), Duration::from_secs(180));
     let (mut change, mut told) = (began, Vec::new());
@@ -457,7 +457,7 @@ async fn a_write_that_no_watch_ever_shows_is_followed_by_another_pass() {
     let writer = Writer::over(client, "versions");
     let shown = SharedRows::default();
     let passes = passes_of(InVain::new(writer.clone(), &SeenVersion::default()), shown.clone(), writer);
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.write().take(Apply(Received(Ok(object("a", "1")))), Arc::new);
     let began = Instant::now();
     for _ in 0..2 {
         while log.take().is_empty() {
@@ -509,7 +509,7 @@ async fn a_pass_whose_requests_are_answered_may_take_long_and_one_that_hangs_is_
         let writer = Writer::over(client, "versions");
         let slow = Slow { writer: writer.clone(), hangs };
         let passes = passes_of(slow, shown.clone(), writer);
-        shown.write().take(Apply(Lenient(Ok(object("settings", "1")))), Arc::new);
+        shown.write().take(Apply(Received(Ok(object("settings", "1")))), Arc::new);
         let began = Instant::now();
         passes.pass(Arc::new(object("settings", "1"))).await;
         let took = if hangs { PASS_TIMEOUT } else { Duration::from_secs(5 * 40) };
@@ -546,7 +546,7 @@ async fn a_pass_in_which_nothing_was_tried_leaves_the_backoff_as_it_is() {
     let shown = SharedRows::default();
     let passes = passes_of(WaitsForItsTurn(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
     let object = Arc::new(object("a", "1"));
-    shown.write().take(Apply(Lenient(Ok(ConfigMap::clone(&object)))), Arc::new);
+    shown.write().take(Apply(Received(Ok(ConfigMap::clone(&object)))), Arc::new);
     passes.pass(object.clone()).await;
     assert_eq!(passes.backoff.len(), 1);
     tokio::time::advance(Duration::from_secs(60)).await;
@@ -586,7 +586,7 @@ async fn whoever_is_asked_for_first_is_looked_at_first_however_many_come_after()
     let take = |event| drop(filled.write().take(event, Arc::new));
     take(Event::Init);
     for name in &names {
-        take(Event::InitApply(Lenient(Ok(object_named(name)))));
+        take(Event::InitApply(Received(Ok(object_named(name)))));
     }
     take(Event::InitDone);
     let passes = passes_of(InOrder::default(), filled.clone(), writer("http://127.0.0.1:1"));

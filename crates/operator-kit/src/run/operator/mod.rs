@@ -5,7 +5,7 @@ use std::{fmt::Debug, pin::pin, process::exit, sync::Arc, time::Duration};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Config, Resource};
-use operator_watch::{Health, ServedKinds, SharedRows, Watched, WatchedKind, Watches};
+use operator_watch::{Discovery, DynamicKind, DynamicRow, Health, SharedRows, Watches};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -48,7 +48,7 @@ pub struct Operator<S> {
     /// The `ConfigMap` that the settings come from, for Events about them, if it is known.
     pub config_map: Option<ObjectReference>,
     /// Looks up the served versions of kinds.
-    pub served_kinds: ServedKinds,
+    pub discovery: Discovery,
     /// Starts watches.
     pub watches: Watches,
     name: &'static str,
@@ -97,7 +97,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let epoch = health.requeue_epoch.clone();
         let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone(), epoch);
         Ok(Self {
-            served_kinds: ServedKinds::new(client.clone()),
+            discovery: Discovery::new(client.clone()),
             watches: Watches::new(health.clone(), Arc::new(events.clone())),
             client,
             settings,
@@ -146,11 +146,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     pub async fn run_each<C, R>(
         self,
         controller: C,
-        kinds: flag::Receiver<Vec<WatchedKind<R>>>,
+        kinds: flag::Receiver<Vec<DynamicKind<R>>>,
         triggers: Triggers<R>,
     ) -> anyhow::Result<()>
     where
-        C: Controller<Kind = Watched<R>>,
+        C: Controller<Kind = DynamicRow<R>>,
         R: Clone + Debug + Send + Sync + 'static,
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
@@ -161,22 +161,22 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     async fn follow_kinds<C, R>(
         &self,
         controller: Arc<C>,
-        mut kinds: flag::Receiver<Vec<WatchedKind<R>>>,
+        mut kinds: flag::Receiver<Vec<DynamicKind<R>>>,
         triggers: Triggers<R>,
         mut phase: flag::Receiver<Phase>,
     ) -> anyhow::Result<()>
     where
-        C: Controller<Kind = Watched<R>>,
+        C: Controller<Kind = DynamicRow<R>>,
         R: Clone + Debug + Send + Sync + 'static,
     {
         let backoff = Arc::new(AllBackoffs::default());
         let mut tasks = JoinSet::new();
         let mut namespaces = pin!(triggers.follow_namespaces());
-        let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Reconciler<C>>)> = Vec::new();
+        let mut running: Vec<(DynamicKind<R>, AbortHandle, Arc<Reconciler<C>>)> = Vec::new();
         loop {
             let wanted = kinds.borrow_and_update().clone();
             let is_gone =
-                |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
+                |(kind, ..): &mut (DynamicKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
             for (kind, task, reconciler) in running.extract_if(.., is_gone) {
                 tracing::info!(id = %kind.id, kind = kind.resource.kind, "no longer watched");
                 reconciler.forget_of_all(Reconciler::forget_attempts);
@@ -191,7 +191,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 }
                 let (resource, queue) = (kind.resource.clone(), Queue::default());
                 let reconciler = self.reconciler(controller.clone(), resource, queue, backoff.clone());
-                let (client, served, objects) = (&self.client, &self.served_kinds, &reconciler.objects);
+                let (client, served, objects) = (&self.client, &self.discovery, &reconciler.objects);
                 let on_change = reconciler.on_change();
                 let watching = self.watches.watch_kind(kind.clone(), client, served, objects, on_change);
                 let watching = Arc::new(watching);

@@ -53,7 +53,7 @@ async fn cluster() -> Client {
 
 #[tokio::test]
 async fn the_wanted_version_is_taken_if_it_is_served_and_else_the_preferred_one() {
-    let served = ServedKinds::new(cluster().await);
+    let served = Discovery::new(cluster().await);
     let kind = |group: &str, version: &str| {
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, "Move"), "moves")
     };
@@ -79,7 +79,7 @@ async fn a_cluster_that_gives_no_answer_is_not_waited_for_and_not_asked_by_every
         counted.fetch_add(1, Relaxed);
         pending::<Result<Response<Body>, Infallible>>()
     });
-    let served = ServedKinds::new(Client::new(silent, "default"));
+    let served = Discovery::new(Client::new(silent, "default"));
     let ask = async || {
         let answer = timeout(Duration::from_secs(60), served.find_again(&moves("v1"))).await;
         (answer.expect("it is waited for").is_err(), requests.load(Relaxed))
@@ -129,7 +129,7 @@ fn changing_cluster(serves_v1: Arc<AtomicBool>) -> Client {
 async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not_served_until_then() {
     let serves_v1 = Arc::new(AtomicBool::new(true));
     let client = changing_cluster(serves_v1.clone());
-    let (watches, served) = (Watches::default(), ServedKinds::new(client.clone()));
+    let (watches, served) = (Watches::default(), Discovery::new(client.clone()));
     let listed = Arc::<Mutex<Vec<String>>>::default();
     let names = listed.clone();
     let watch = Watch::all(&client, &moves("v1")).metadata_only().in_any_version(&served);

@@ -12,9 +12,9 @@ use tokio::sync::watch::Receiver;
 
 use crate::{PrunedObject, SeenVersion, WriteTarget, decode::of_the_kinds_of, health::WatchState};
 
-/// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
+/// An object of a kind that is known only at run time, pruned to the fields that its controller reads.
 #[derive(Clone, Debug)]
-pub struct Watched<R> {
+pub struct DynamicRow<R> {
     /// Name, namespace, uid, versions and times; nothing else.
     pub metadata: ObjectMeta,
     /// Its kind and watch.
@@ -34,7 +34,7 @@ pub struct Source {
 
 /// A kind to watch.
 #[derive(Clone)]
-pub struct WatchedKind<R> {
+pub struct DynamicKind<R> {
     /// Unique among the kinds of one controller.
     pub id: Arc<str>,
     /// The kind, all of whose objects are watched.
@@ -44,12 +44,12 @@ pub struct WatchedKind<R> {
     /// Watches only the metadata; the other fields are null.
     pub is_metadata_only: bool,
     /// Returns what is kept of an object.
-    pub trim: Arc<dyn Fn(PrunedObject) -> R + Send + Sync>,
-    /// Identifies the inputs of `trim`: when it changes, the watch starts again.
+    pub prune: Arc<dyn Fn(PrunedObject) -> R + Send + Sync>,
+    /// Identifies the inputs of `prune`: when it changes, the watch starts again.
     pub fingerprint: String,
 }
 
-impl<R> WatchedKind<R> {
+impl<R> DynamicKind<R> {
     /// Whether another one asks for the very same watch.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -58,18 +58,18 @@ impl<R> WatchedKind<R> {
     }
 
     /// What is kept of its objects, each with the version in which it was listed.
-    pub(crate) fn trimming(
+    pub(crate) fn pruning(
         self,
         seen: &SeenVersion,
         state: Receiver<WatchState>,
-    ) -> impl FnMut(PrunedObject) -> Watched<R> + use<R> {
-        let Self { id, resource, trim, .. } = self;
+    ) -> impl FnMut(PrunedObject) -> DynamicRow<R> + use<R> {
+        let Self { id, resource, prune, .. } = self;
         let watched = WriteTarget::new(resource.clone(), seen);
         let mut source = Arc::new(Source { id, watched });
         move |object: PrunedObject| {
             let listed = state.borrow().substitute.clone().unwrap_or_else(|| resource.clone());
             if listed != source.watched.resource {
-                let watched = WriteTarget::new(listed, &source.watched.seen);
+                let watched = WriteTarget::new(listed, &source.watched.seen_version);
                 source = Arc::new(Source { id: source.id.clone(), watched });
             }
             let metadata = ObjectMeta {
@@ -82,12 +82,12 @@ impl<R> WatchedKind<R> {
                 deletion_timestamp: object.metadata.deletion_timestamp.clone(),
                 ..ObjectMeta::default()
             };
-            Watched { metadata, source: source.clone(), row: trim(object) }
+            DynamicRow { metadata, source: source.clone(), row: prune(object) }
         }
     }
 }
 
-impl<R> Watched<R> {
+impl<R> DynamicRow<R> {
     /// Its kind as the API server knows it.
     #[must_use]
     pub fn resource(&self) -> &ApiResource {
@@ -104,7 +104,7 @@ impl<R> Watched<R> {
     }
 }
 
-impl<R> Resource for Watched<R> {
+impl<R> Resource for DynamicRow<R> {
     // Shared: each pass holds it for its logs.
     of_the_kinds_of!(DynamicObject, Arc<ApiResource>);
 
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::health::{Health, Need};
+    use crate::health::{Health, ReadinessRule};
 
     #[test]
     fn an_object_is_written_and_named_in_the_version_in_which_it_was_listed() {
@@ -136,19 +136,19 @@ mod tests {
             let kind = GroupVersionKind::gvk("x.dev", version, "Move");
             Arc::new(ApiResource::from_gvk_with_plural(&kind, "moves"))
         });
-        let kind = WatchedKind {
+        let kind = DynamicKind {
             id: "moves".into(),
             resource: v1.clone(),
             selector: None,
             is_metadata_only: false,
-            trim: Arc::new(|_| ()),
+            prune: Arc::new(|_| ()),
             fingerprint: String::new(),
         };
-        let mut status = Health::default().watch("Move", Need::Never);
-        let mut trim = kind.trimming(&SeenVersion::default(), status.subscribe());
+        let mut status = Health::default().watch("Move", ReadinessRule::Never);
+        let mut prune = kind.pruning(&SeenVersion::default(), status.subscribe());
         let mut listed = || {
             let object = json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u"}});
-            trim(serde_json::from_value(object).unwrap())
+            prune(serde_json::from_value(object).unwrap())
         };
         let before = [listed(), listed()];
         assert!(Arc::ptr_eq(&before[0].source, &before[1].source), "it is in memory once");

@@ -39,7 +39,7 @@ pub struct ServedKind {
 
 /// Looks up the served versions of kinds, and caches the answers for a while.
 #[derive(Clone)]
-pub struct ServedKinds {
+pub struct Discovery {
     client: Client,
     known: Arc<Mutex<HashMap<ApiResource, LastAnswer>>>,
 }
@@ -58,7 +58,7 @@ struct Answer {
     since: Instant,
 }
 
-impl ServedKinds {
+impl Discovery {
     /// Begins with an empty cache.
     #[must_use]
     pub fn new(client: Client) -> Self {
