@@ -51,7 +51,7 @@ impl Executor {
         let id = ObjectId::of(target);
         match action {
             Action::Protect => {
-                let next = self.amend(target, &finalizer::add(id.uid, &target.row.finalizers)).await?;
+                let next = self.json_patch(target, &finalizer::add(id.uid, &target.row.finalizers)).await?;
                 self.memory.protected(id.uid);
                 Ok(next)
             }
@@ -64,7 +64,7 @@ impl Executor {
             Action::TakeBack => {
                 let version = target.metadata.resource_version.as_deref().unwrap_or_default();
                 let patch = finalizer::take_back(id.uid, version, &target.row.finalizers);
-                self.amend(target, &patch.unwrap_or_default()).await
+                self.json_patch(target, &patch.unwrap_or_default()).await
             }
             Action::Begin(status) => {
                 self.memory.begins(id.uid);
@@ -92,9 +92,9 @@ impl Executor {
         }
     }
 
-    async fn amend(&self, target: &DynamicRow<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
+    async fn json_patch(&self, target: &DynamicRow<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
         let id = ObjectId::of(target);
-        self.writer.for_object(id).amend(&target.source.watched, id, patch).await?;
+        self.writer.for_object(id).json_patch(&target.source.watched, id, patch).await?;
         Ok(Requeue::Written)
     }
 
@@ -147,7 +147,7 @@ impl Executor {
         let (id, resource) = (ObjectId::of(target), target.resource());
         let mut patch = json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": id});
         patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
-        let told = self.writer.for_object(id).merge(&target.source.watched, &patch).await;
+        let told = self.writer.for_object(id).merge_patch(&target.source.watched, &patch).await;
         let is_written = match told {
             Err(error) if is_refusal(&error) => {
                 tracing::warn!(object = %id, %error, "its status cannot be written, and is kept in memory");
@@ -235,14 +235,14 @@ impl Executor {
     ) -> Result<Requeue, Error> {
         if let Some(status) = status {
             let annotation = finalizer::annotate(BACKUP_STATUS, &status.text());
-            match self.amend(target, &[removal, &[annotation]].concat()).await {
+            match self.json_patch(target, &[removal, &[annotation]].concat()).await {
                 Err(Error::Api(error)) if is_refusal(&error) => {
                     tracing::warn!(object = %ObjectId::of(target), %error, "it is released without a last status");
                 }
                 amended => return amended,
             }
         }
-        self.amend(target, removal).await
+        self.json_patch(target, removal).await
     }
 }
 

@@ -279,7 +279,7 @@ impl Drain<'_> {
             tracing::info!(kind = kind.kind, object = %id, "releasing it without a proven backup");
         }
         let unwatched = WriteTarget::unwatched(kind.clone());
-        match self.writer.for_object(id).amend(&unwatched, id, &patch).await {
+        match self.writer.for_object(id).json_patch(&unwatched, id, &patch).await {
             Ok(()) => Ok(true),
             // It is gone or changed; the next round finds out.
             Err(error) if error.is_stale() => Ok(false),

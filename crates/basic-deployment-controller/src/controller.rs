@@ -71,7 +71,7 @@ impl Controller for Deployments {
         {
             self.events.publish(&observed.deployment.object_ref(&()), event);
         }
-        acted.map_err(|error| self.observer.located(error, &observed))
+        acted.map_err(|error| self.observer.with_source(error, &observed))
     }
 
     /// A pin may end the failure, and is no new generation.

@@ -10,7 +10,7 @@ use basic_deployment_controller::{
     Settings, blocking_pod,
     child::Child,
     child_kind::{ChildKind, api_resource},
-    desired::{Desired, located, render, unread},
+    desired::{Desired, render, unread, with_source},
     drift::means_the_same,
     error::{Error, Refusal},
     observed::{Found, Look, Observed},
@@ -72,11 +72,11 @@ impl Observer {
     }
 
     /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
-    pub fn located(&self, error: Error, observed: &Observed) -> Error {
+    pub fn with_source(&self, error: Error, observed: &Observed) -> Error {
         match error {
             // The rendering of a rollback comes from another template or other parameters.
             Error::Api(error) if observed.pin.is_none() => {
-                located(error, &observed.deployment, &self.settings.current()).into()
+                with_source(error, &observed.deployment, &self.settings.current()).into()
             }
             error => error,
         }

@@ -34,14 +34,14 @@ impl Executor {
         let command = &*observed.command;
         match action {
             Action::Bind(owner) => {
-                self.amend(command, &patch(command, &owner)).await?;
+                self.json_patch(command, &patch(command, &owner)).await?;
                 Ok(Requeue::Written)
             }
             Action::Refresh(owner) => {
                 let owners = Some(command.row.owners.to_vec());
                 let metadata = ObjectMeta { owner_references: owners, ..command.metadata.clone() };
                 if let Some(patch) = Ownership::refreshed(&metadata, &owner.uid, &owner.api_version) {
-                    self.amend(command, &patch).await?;
+                    self.json_patch(command, &patch).await?;
                 }
                 Ok(Requeue::Written)
             }
@@ -59,13 +59,13 @@ impl Executor {
         }
     }
 
-    async fn amend(
+    async fn json_patch(
         &self,
         command: &DynamicRow<CommandRow>,
         patch: &[PatchOperation],
     ) -> Result<(), ApiError> {
         let id = ObjectId::of(command);
-        self.writer.for_object(id).amend(&command.source.watched, id, patch).await
+        self.writer.for_object(id).json_patch(&command.source.watched, id, patch).await
     }
 
     /// Reports a verdict, unless its reason was reported of the same spec a short time ago, and returns the time until it is

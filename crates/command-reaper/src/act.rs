@@ -44,7 +44,7 @@ impl Executor {
                 let id = ObjectId::of(command);
                 let mut patch = json!({ "metadata": id });
                 patch["metadata"]["annotations"] = json!({ keys::KEPT: id.uid });
-                self.writer.for_object(id).merge(&command.source.watched, &patch).await?;
+                self.writer.for_object(id).merge_patch(&command.source.watched, &patch).await?;
                 Ok(Requeue::Written)
             }
             Action::Tell { is_warning, reason, note } => {

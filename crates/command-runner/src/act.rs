@@ -59,7 +59,7 @@ impl Executor {
         let Some(target) = observed.found() else { return Ok(Requeue::OnChange) };
         let id = ObjectId::of(&*observed.command);
         let kind = WriteTarget::unwatched(target.resource.clone());
-        let written = self.writer.for_object(id).merge(&kind, patch).await;
+        let written = self.writer.for_object(id).merge_patch(&kind, patch).await;
         // Whatever has become of the patch, the target tells it.
         self.memory.tried(&observed.command, written.as_ref().err());
         match written {
@@ -81,7 +81,7 @@ impl Executor {
         let mut patch = json!({ "metadata": id });
         patch["metadata"]["resourceVersion"] = version.into();
         patch["metadata"]["annotations"] = json!({keys::RUN: annotation(id.uid, status)});
-        writes.merge(kind, &patch).await?;
+        writes.merge_patch(kind, &patch).await?;
         if let Some(Condition { status: outcome, reason, message, .. }) =
             Conditions::find(&status.conditions, SUCCEEDED)
         {

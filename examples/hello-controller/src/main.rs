@@ -32,7 +32,7 @@ impl Controller for Cards {
         // The name follows from the owner, so that a repeated create meets its own object.
         let metadata = json!({
             "name": format!("card-of-{name}"), "namespace": namespace,
-            "ownerReferences": [Ownership::controller_reference(&**account)],
+            "ownerReferences": [Ownership::owner_reference(&**account)],
         });
         (!is_settled).then(|| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
     }

@@ -306,8 +306,8 @@ mod tests {
         let own = writer.for_object(id);
         own.create(&kind, &map).await.unwrap();
         own.apply(&kind, &map).await.unwrap();
-        own.merge(&kind, &map).await.unwrap();
-        own.amend(&kind, id, &[]).await.unwrap();
+        own.merge_patch(&kind, &map).await.unwrap();
+        own.json_patch(&kind, id, &[]).await.unwrap();
         own.apply_status(&kind, id, "7", &json!({"active": 1}), &[]).await.unwrap();
         own.delete(&kind, id, DeleteParams::default()).await.unwrap();
         let sent = log.take();

@@ -364,7 +364,7 @@ impl Controller for Heals {
         let maps = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         let patch = json!({"metadata": {"namespace": "shop", "name": "settings"}, "data": {"a": "ours"}});
         let own = ObjectId { uid: "a", ..ObjectId::default() };
-        self.writer.for_object(own).undoing(Some("data.a")).merge(&maps, &patch).await?;
+        self.writer.for_object(own).undoing(Some("data.a")).merge_patch(&maps, &patch).await?;
         *self.is_changed.lock().unwrap() = false;
         self.writes.lock().unwrap().push(Instant::now());
         Ok(Requeue::Written)
