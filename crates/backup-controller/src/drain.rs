@@ -169,7 +169,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let (writer, mut report) = (operator.writer.clone(), Report::new(operator.events.clone(), limit / 4));
     let drain = Drain { client: &client, writer: &writer, until, request_timeout, held_objects };
     let work = drain.until_empty(&mut report, &kinds);
-    let outcome = operator.alone(Box::pin(work)).await;
+    let outcome = operator.with_lease(Box::pin(work)).await;
     report.end().await;
     outcome
 }

@@ -21,7 +21,7 @@ use backup_controller::{
     settings::{Entries, ProtectedKind},
 };
 use kube::Client;
-use operator_kit::run::{Backoffs, LiveSettings};
+use operator_kit::run::{Backoffs, SettingsHandle};
 use operator_watch::{DynamicRow, ObjectId, SeenVersion};
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ const UNSHOWN_STATUS_DELAY: Duration = Duration::from_secs(30);
 /// Reads the state of a protected object.
 pub struct Observer {
     client: Client,
-    settings: LiveSettings<Settings>,
+    settings: SettingsHandle<Settings>,
     namespaces: Namespaces,
     backups: BackupWatches,
     memory: Memory,
@@ -50,7 +50,7 @@ impl Observer {
     /// An observer that knows the labels of these namespaces, and is told of backups by these watches.
     pub fn new(
         client: Client,
-        settings: LiveSettings<Settings>,
+        settings: SettingsHandle<Settings>,
         namespaces: Namespaces,
         backups: BackupWatches,
         memory: Memory,

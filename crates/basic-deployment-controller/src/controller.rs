@@ -24,7 +24,7 @@ use catena_api::{BasicDeployment, keys};
 use kube::Resource;
 use operator_kit::{
     report::{EventType, Events},
-    run::{Backoffs, Controller, LiveSettings, Requeue},
+    run::{Backoffs, Controller, Requeue, SettingsHandle},
 };
 
 use crate::{act::Executor, observe::Observer};
@@ -41,7 +41,7 @@ pub struct Deployments {
     /// Tells what was written.
     pub events: Events,
     /// Say which Events are published.
-    pub settings: LiveSettings<Settings>,
+    pub settings: SettingsHandle<Settings>,
 }
 
 impl Controller for Deployments {

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use kube::Client;
 use operator_kit::{
     report::StatusAge,
-    run::{Backoffs, LiveSettings, Queue, RenderCache},
+    run::{Backoffs, Queue, RenderCache, SettingsHandle},
     write::Ownership,
 };
 use operator_templates::Rendered;
@@ -40,7 +40,7 @@ use {
 /// Reads the input of a decision; it owns the caches.
 pub struct Observer {
     client: Client,
-    settings: LiveSettings<Settings>,
+    settings: SettingsHandle<Settings>,
     discovery: Discovery,
     children: Children,
     history: History,
@@ -53,7 +53,7 @@ pub struct Observer {
 impl Observer {
     pub fn new(
         client: Client,
-        settings: LiveSettings<Settings>,
+        settings: SettingsHandle<Settings>,
         discovery: Discovery,
         watches: Watches,
         queue: &Queue,
@@ -115,7 +115,7 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
-        let may_adopt = is_observed && !backoffs.holds(step::ADOPT);
+        let may_adopt = is_observed && !backoffs.is_backing_off(step::ADOPT);
         let orphans = if may_adopt { self.history.left(namespace, name, &revisions) } else { Vec::new() };
         let mut own = seen.children.clone();
         let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;

@@ -69,12 +69,12 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let conditions = Conditions::new(generation, observed.now)
         .with(Conditions::READY, is_ready, &reason, message.clone())
         .with(Conditions::PROGRESSING, goes_on, progressing, message.clone())
-        .while_true(Conditions::RECONCILING, !is_ready && goes_on, &reason, message.clone())
-        .while_true(Conditions::STALLED, is_stalled, &reason, message)
-        .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.unwrap_or_default())
-        .while_true(RESTART_BLOCKED, !blocked.is_empty(), blocked, why)
+        .if_true(Conditions::RECONCILING, !is_ready && goes_on, &reason, message.clone())
+        .if_true(Conditions::STALLED, is_stalled, &reason, message)
+        .if_true(ROLLED_BACK, held.is_some(), "Rollback", held.unwrap_or_default())
+        .if_true(RESTART_BLOCKED, !blocked.is_empty(), blocked, why)
         .with_unread_parameters(&deployment.spec.template, &observed.unread)
-        .since(&before);
+        .with_transition_times(&before);
     let new = BasicDeploymentStatus {
         observed_generation: Some(generation),
         ready: is_ready,

@@ -128,7 +128,7 @@ impl Observer {
     async fn look_up_names(&self, observed: &mut Observed) {
         let set = observed.set.clone();
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
-        let may_look = !observed.backoffs.holds(step::LOOK_UP);
+        let may_look = !observed.backoffs.is_backing_off(step::LOOK_UP);
         let is_shown = |slot| observed.pods.iter().any(|pod| pod.slot == Some(slot));
         let is_made = |revision: &String| {
             observed.revision.as_ref().ok() == Some(revision) || observed.former.as_ref() == Some(revision)
@@ -173,7 +173,7 @@ impl Observer {
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         let mut candidates = self.pods.by_index(namespace, revision);
         candidates.retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid, pod));
-        if observed.backoffs.holds(step::LOOK_UP) {
+        if observed.backoffs.is_backing_off(step::LOOK_UP) {
             observed.unclear += candidates.len();
             return Ok(());
         }

@@ -83,15 +83,15 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     };
     let conditions = Conditions::new(generation, observed.now)
         .with(Conditions::READY, is_ready, reason, message.clone())
-        .while_true(
+        .if_true(
             Conditions::RECONCILING,
             !is_ready && !is_stalled && deletion.is_none(),
             reason,
             message.clone(),
         )
-        .while_true(Conditions::STALLED, is_stalled, reason, message)
+        .if_true(Conditions::STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
-        .since(&before.conditions);
+        .with_transition_times(&before.conditions);
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,

@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use kube::Client;
 use operator_kit::{
     report::Events,
-    run::{LiveSettings, Operator, Validate},
+    run::{Operator, SettingsHandle, Validate},
 };
 use operator_watch::{DynamicKind, Watches};
 use parking_lot::Mutex;
@@ -21,7 +21,7 @@ use crate::{discovery::Definitions, kind::CommandKind, settings::Kinds};
 pub struct Registry<S> {
     client: Client,
     watches: Watches,
-    settings: LiveSettings<S>,
+    settings: SettingsHandle<S>,
     /// What the controller does with commands, for messages.
     task: &'static str,
     /// `None` while discovery is off.

@@ -9,13 +9,13 @@ use job_replicas::{
     kind::JobReplicas,
     observed::Observed,
 };
-use operator_kit::run::{Backoffs, LiveSettings};
+use operator_kit::run::{Backoffs, SettingsHandle};
 use operator_watch::{Cache, Failure, ObjectId};
 
 /// Reads the state of an object.
 pub struct Observer {
     /// The settings in force.
-    pub settings: LiveSettings<Settings>,
+    pub settings: SettingsHandle<Settings>,
     /// All Jobs with our label.
     pub jobs: Arc<Cache<JobRow>>,
 }

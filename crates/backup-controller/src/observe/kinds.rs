@@ -7,7 +7,7 @@ use catena_api::reason;
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
     report::{Event, Events},
-    run::{LiveSettings, Triggers},
+    run::{SettingsHandle, Triggers},
 };
 use operator_watch::DynamicKind;
 use tokio::sync::watch;
@@ -31,7 +31,7 @@ impl Followers {
     /// Follows the settings, forever.
     pub async fn follow(
         self,
-        mut settings: LiveSettings<Settings>,
+        mut settings: SettingsHandle<Settings>,
         wanted: watch::Sender<Vec<DynamicKind<Row>>>,
     ) {
         let mut former = settings.current();

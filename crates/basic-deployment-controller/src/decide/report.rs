@@ -34,7 +34,8 @@ pub fn report_deletion(observed: &Observed, deletion: Deletion<'_>) -> Action {
 fn write_or_wait(observed: &Observed, others: [Option<Duration>; 4]) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
-    let is_refused = observed.backoffs.everything().is_none() && observed.backoffs.holds(step::STATUS);
+    let is_refused =
+        observed.backoffs.everything().is_none() && observed.backoffs.is_backing_off(step::STATUS);
     let is_news = new != current && !is_refused;
     let due = observed.status_age.due_in(pace(&current, &new, observed)).filter(|_| is_news);
     if is_news && due.is_none() {

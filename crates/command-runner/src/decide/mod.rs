@@ -111,7 +111,7 @@ fn report(observed: &Observed, verdict: &Verdict) -> Action {
     let before = observed.command.row.report(observed.takes_status);
     let new = status::status(observed, verdict);
     let rest = rest(observed, &verdict.reason);
-    let is_held = observed.backoffs.everything().is_none() && observed.backoffs.holds(REPORT);
+    let is_held = observed.backoffs.everything().is_none() && observed.backoffs.is_backing_off(REPORT);
     if new == *before || is_held {
         return Action::Wait(rest);
     }

@@ -61,7 +61,7 @@ impl Conditions {
 
     /// Adds a condition that is present only while it is true.
     #[must_use]
-    pub fn while_true(self, type_: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
+    pub fn if_true(self, type_: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
         if holds { self.with(type_, true, reason, message) } else { self }
     }
 
@@ -71,12 +71,12 @@ impl Conditions {
         let names = unread.join(", ");
         let message =
             format!("the template {template:?} does not read {names}; correct the name, or remove it");
-        self.while_true(Self::UNREAD_PARAMETERS, !unread.is_empty(), "NotRead", message)
+        self.if_true(Self::UNREAD_PARAMETERS, !unread.is_empty(), "NotRead", message)
     }
 
     /// The list, in which a condition with an unchanged status keeps the time of its last transition.
     #[must_use]
-    pub fn since(mut self, before: &[Condition]) -> Vec<Condition> {
+    pub fn with_transition_times(mut self, before: &[Condition]) -> Vec<Condition> {
         for condition in &mut self.list {
             if let Some(old) =
                 Self::find(before, &condition.type_).filter(|old| old.status == condition.status)
@@ -167,19 +167,24 @@ mod tests {
 
     #[test]
     fn a_condition_that_did_not_flip_keeps_its_transition_time() {
-        let before =
-            Conditions::new(1, at(10)).with(Conditions::READY, false, "Waiting", "1 of 3").since(&[]);
-        let same =
-            Conditions::new(2, at(20)).with(Conditions::READY, false, "Waiting", "2 of 3").since(&before);
+        let before = Conditions::new(1, at(10))
+            .with(Conditions::READY, false, "Waiting", "1 of 3")
+            .with_transition_times(&[]);
+        let same = Conditions::new(2, at(20))
+            .with(Conditions::READY, false, "Waiting", "2 of 3")
+            .with_transition_times(&before);
         assert_eq!(same[0].last_transition_time, Time(at(10)));
         assert_eq!((same[0].observed_generation, same[0].message.as_str()), (Some(2), "2 of 3"));
-        let flipped = Conditions::new(2, at(20)).with(Conditions::READY, true, "Complete", "").since(&before);
+        let flipped = Conditions::new(2, at(20))
+            .with(Conditions::READY, true, "Complete", "")
+            .with_transition_times(&before);
         assert_eq!(flipped[0].last_transition_time, Time(at(20)));
     }
 
     #[test]
     fn a_condition_that_holds_no_more_is_left_out() {
-        let list = Conditions::new(1, at(0)).while_true(Conditions::STALLED, false, "X", "").since(&[]);
+        let list =
+            Conditions::new(1, at(0)).if_true(Conditions::STALLED, false, "X", "").with_transition_times(&[]);
         assert!(list.is_empty());
     }
 
@@ -187,7 +192,7 @@ mod tests {
     fn conditions_of_others_are_told_apart_by_their_types() {
         let all =
             Conditions::new(1, at(0)).with("Theirs", true, "X", "").with(Conditions::STALLED, true, "X", "");
-        let all = all.with(Conditions::READY, true, "X", "").since(&[]);
+        let all = all.with(Conditions::READY, true, "X", "").with_transition_times(&[]);
         let own =
             Conditions::of_types(&all, &[Conditions::READY, Conditions::RECONCILING, Conditions::STALLED]);
         assert_eq!(
@@ -198,8 +203,9 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_to_what_the_api_takes() {
-        let list =
-            Conditions::new(1, at(0)).with(Conditions::READY, true, "X", "ä".repeat(40_000)).since(&[]);
+        let list = Conditions::new(1, at(0))
+            .with(Conditions::READY, true, "X", "ä".repeat(40_000))
+            .with_transition_times(&[]);
         assert!(list[0].message.len() <= LONGEST_MESSAGE);
     }
 

@@ -43,8 +43,10 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     };
     let all = || COMMANDS.into_iter().flat_map(|kind| process.cache(kind).rows());
     let mut line: Vec<_> = all().map(|row| row_of(scope, row)).filter(|other| is_of_target(other)).collect();
-    let refused =
-        all().filter(|row| process.backoffs(row).holds(RUN)).map(|row| (*row.meta.uid).into()).collect();
+    let refused = all()
+        .filter(|row| process.backoffs(row).is_backing_off(RUN))
+        .map(|row| (*row.meta.uid).into())
+        .collect();
     line.sort_by(|one, other| order(one, other));
     if scope.has(Sabotage::TakesTheNewestFirst) {
         line.reverse();

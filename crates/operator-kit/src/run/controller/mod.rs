@@ -16,7 +16,7 @@ use crate::{
     report::{Events, Failures, failures::TIMED_OUT, metrics::Metrics},
     run::{
         Backoffs, Queue,
-        backoff::{AllBackoffs, EVERYTHING, MAX_DELAY, Tried, Version},
+        backoff::{AllBackoffs, EVERYTHING, MAX_DELAY, RetryFingerprint, StepRun},
         queue::Key,
     },
     write::Writer,
@@ -133,13 +133,13 @@ pub(crate) struct Reconciler<C: Controller> {
 }
 
 /// The end of a pass, also of one that is cut off: memory of an object that was deleted during it would never be cleared.
-struct Ending<'p, C: Controller> {
+struct PassGuard<'p, C: Controller> {
     reconciler: &'p Reconciler<C>,
     object: &'p C::Kind,
     uid: &'p str,
 }
 
-impl<C: Controller> Drop for Ending<'_, C> {
+impl<C: Controller> Drop for PassGuard<'_, C> {
     fn drop(&mut self) {
         if self.reconciler.current(self.object).is_none() {
             self.reconciler.forget(self.uid);
@@ -244,7 +244,7 @@ impl<C: Controller> Reconciler<C> {
     /// errors are kept for the object's status.
     pub async fn pass(&self, object: Arc<C::Kind>) -> Option<Duration> {
         let uid = object.meta().uid.clone().unwrap_or_default();
-        let _ending = Ending { reconciler: self, object: &object, uid: &uid };
+        let _guard = PassGuard { reconciler: self, object: &object, uid: &uid };
         self.pass_over(&object, &uid).await
     }
 
@@ -269,20 +269,20 @@ impl<C: Controller> Reconciler<C> {
         }
         // The queued object may be older than a write that has reached the cache since.
         let object = self.current(queued)?;
-        let version = Version {
+        let fingerprint = RetryFingerprint {
             generation: object.meta().generation.unwrap_or_default(),
             epoch: *self.health.requeue_epoch.borrow(),
         };
         let retry_key = |step| self.controller.retry_key(&object, step);
-        let (backoffs, retry_in) = self.backoff.of(uid, version, retry_key);
+        let (backoffs, retry_in) = self.backoff.of(uid, fingerprint, retry_key);
         if backoffs.everything().is_some_and(|failure| failure.is_expected) {
             return retry_in;
         }
         let longest = self.controller.longest_backoff();
         let retry_key = retry_key(EVERYTHING);
-        let mut tried = Tried { step: EVERYTHING, retry_key, longest, has_progressed: false };
+        let mut run = StepRun { step: EVERYTHING, retry_key, longest, has_progressed: false };
         let started = Instant::now();
-        let step = self.step(object.clone(), backoffs.clone(), &mut tried);
+        let step = self.step(object.clone(), backoffs.clone(), &mut run);
         let result = timeout(PASS_TIMEOUT, step).await;
         let took = started.elapsed();
         let repeated = self.writer.repeated(uid);
@@ -295,12 +295,12 @@ impl<C: Controller> Reconciler<C> {
             {
                 self.events.metrics.passed("repeated", took);
                 self.events.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.kind)).inc();
-                tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
+                run.longest = run.longest.min(MAX_REPEATED_WRITE_DELAY);
                 vec![repeated.failed()]
             }
             (Ok(Ok(next)), _) => {
                 self.events.metrics.passed("success", took);
-                self.succeeded(uid, &backoffs, tried.step, next);
+                self.succeeded(uid, &backoffs, run.step, next);
                 let wait = match next {
                     Requeue::After(time) | Requeue::Untried(time) => Some(time),
                     Requeue::Now => Some(Duration::ZERO),
@@ -312,7 +312,7 @@ impl<C: Controller> Reconciler<C> {
             }
             (Ok(Err(failures)), _) => {
                 self.events.metrics.passed("error", took);
-                tried.has_progressed = failures.has_progressed;
+                run.has_progressed = failures.has_progressed;
                 failures.parts
             }
             (Err(_), _) => {
@@ -325,14 +325,15 @@ impl<C: Controller> Reconciler<C> {
             let labels = [("category", category.into()), ("reason", (*reason).into())];
             self.events.metrics.errors.get_or_create(&labels).inc();
         }
-        let was_held =
-            |failed: &Failure| failed.item.as_ref().is_some_and(|item| backoffs.holds_item(tried.step, item));
-        if backoffs.holds(tried.step) || failed.iter().all(was_held) {
+        let was_held = |failed: &Failure| {
+            failed.item.as_ref().is_some_and(|item| backoffs.is_item_backing_off(run.step, item))
+        };
+        if backoffs.is_backing_off(run.step) || failed.iter().all(was_held) {
             // Not even the failure could be reported, which is not a new attempt.
             return Some(retry_in.unwrap_or_default().max(REPORT_RETRY_DELAY));
         }
         for failure in failed {
-            self.failed(&object, uid, version, tried, failure);
+            self.failed(&object, uid, fingerprint, run, failure);
         }
         // The next pass continues with the other steps, and reports the failure on the object.
         Some(Duration::ZERO)
@@ -342,19 +343,19 @@ impl<C: Controller> Reconciler<C> {
         &self,
         object: Arc<C::Kind>,
         backoffs: Backoffs,
-        tried: &mut Tried,
+        run: &mut StepRun,
     ) -> Result<Requeue, Failures> {
         let observed = self.controller.observe(object.clone(), backoffs).await;
         let observed: Result<_, Failures> = observed.map_err(Into::into);
         if let Some(step) = observed.as_ref().err().and_then(|failures| failures.step) {
-            tried.step = step;
-            tried.retry_key = self.controller.retry_key(&object, step);
+            run.step = step;
+            run.retry_key = self.controller.retry_key(&object, step);
         }
         let observed = observed?;
         let action = self.controller.decide(&observed);
         tracing::debug!(?action, "decided");
-        tried.step = self.controller.step(&action);
-        tried.retry_key = self.controller.retry_key(&object, tried.step);
+        run.step = self.controller.step(&action);
+        run.retry_key = self.controller.retry_key(&object, run.step);
         self.controller.act(observed, action).await.map_err(Into::into)
     }
 
@@ -372,11 +373,18 @@ impl<C: Controller> Reconciler<C> {
         self.events.metrics.backing_off.set(self.backoff.len() as u64);
     }
 
-    fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, failure: Failure) {
-        tracing::debug!(step = tried.step, item = failure.item, "{failure}");
-        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, failure) {
+    fn failed(
+        &self,
+        object: &C::Kind,
+        uid: &str,
+        fingerprint: RetryFingerprint,
+        run: StepRun,
+        failure: Failure,
+    ) {
+        tracing::debug!(step = run.step, item = failure.item, "{failure}");
+        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, fingerprint, run, failure) {
             // Of many items that fail for the same reason, one is told.
-            let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
+            let (topic, state) = ((run.step, reason), self.backoff.failing_since(uid));
             let (about, event) = (object.object_ref(&self.dynamic_type), Events::warning(reason, &message));
             if self.events.publish_lasting(&about, topic, state, event).is_queued {
                 tracing::warn!(reason, "{message}");

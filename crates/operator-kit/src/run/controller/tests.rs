@@ -175,7 +175,7 @@ impl Controller for TwoSteps {
     }
 
     fn decide(&self, backoffs: &Backoffs) -> &'static str {
-        if backoffs.holds("create") { "delete" } else { "create" }
+        if backoffs.is_backing_off("create") { "delete" } else { "create" }
     }
 
     fn step(&self, action: &&'static str) -> &'static str {
@@ -243,7 +243,7 @@ impl Controller for HalfBlind {
 
     async fn observe(&self, _: Arc<ConfigMap>, backoffs: Backoffs) -> Result<(), Failures> {
         let unread = Failures { step: Some("look"), ..Failure::transient("Unread", "unread").into() };
-        if backoffs.holds("look") { Ok(()) } else { Err(unread) }
+        if backoffs.is_backing_off("look") { Ok(()) } else { Err(unread) }
     }
 
     fn decide(&self, (): &()) {}
@@ -326,8 +326,8 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     assert!((20..=40).contains(&*asked.lock().unwrap()), "{} writes", asked.lock().unwrap());
     let page = passes.events.metrics.encode().unwrap();
     assert!(page.contains("operator_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
-    let version = Version { generation: 0, epoch: 0 };
-    let (backoffs, _) = passes.backoff.of("a", version, |_| 0);
+    let fingerprint = RetryFingerprint { generation: 0, epoch: 0 };
+    let (backoffs, _) = passes.backoff.of("a", fingerprint, |_| 0);
     let failure = backoffs.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
 }
@@ -350,7 +350,7 @@ impl Controller for Heals {
     }
 
     fn decide(&self, backoffs: &Backoffs) -> &'static str {
-        if *self.is_changed.lock().unwrap() && !backoffs.holds("heal") { "heal" } else { EVERYTHING }
+        if *self.is_changed.lock().unwrap() && !backoffs.is_backing_off("heal") { "heal" } else { EVERYTHING }
     }
 
     fn step(&self, action: &&'static str) -> &'static str {
@@ -407,8 +407,8 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
             let change = if told.is_empty() { change } else { end };
             tokio::time::sleep_until(next.into_iter().chain([change, end]).min().unwrap()).await;
         }
-        let version = Version { generation: 0, epoch: 0 };
-        told.push(passes.backoff.of("a", version, |_| 0).0.failure().cloned());
+        let fingerprint = RetryFingerprint { generation: 0, epoch: 0 };
+        told.push(passes.backoff.of("a", fingerprint, |_| 0).0.failure().cloned());
     }
     Fight {
         began,

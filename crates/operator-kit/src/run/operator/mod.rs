@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     report::{Events, metrics::Metrics, settings_status::SettingsStatus},
     run::{
-        Arguments, Controller, Identity, LiveSettings, Queue, Triggers, Validate,
+        Arguments, Controller, Identity, Queue, SettingsHandle, Triggers, Validate,
         arguments::start_logging,
         backoff::AllBackoffs,
         controller::{Phase, Reconciler},
@@ -40,7 +40,7 @@ pub struct Operator<S> {
     /// A client that does not retry.
     pub client: Client,
     /// The settings, updated with their file.
-    pub settings: LiveSettings<S>,
+    pub settings: SettingsHandle<S>,
     /// The only way to write.
     pub writer: Writer,
     /// Publishes Events about objects.
@@ -95,7 +95,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let settings_status = Arc::new(status);
         let health = Arc::<Health>::default();
         let epoch = health.requeue_epoch.clone();
-        let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone(), epoch);
+        let settings = SettingsHandle::follow(file, settings, client.clone(), settings_status.clone(), epoch);
         Ok(Self {
             discovery: Discovery::new(client.clone()),
             watches: Watches::new(health.clone(), Arc::new(events.clone())),
@@ -135,7 +135,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let (objects, on_change) = (&reconciler.objects, reconciler.on_change());
         let seen = self.writer.primary().clone();
         let watching = self.watches.watch_primaries(&self.client, seen, objects, on_change);
-        self.steer(phase, Box::pin(reconciler.run(watching.into(), follow_phase))).await
+        self.run_lifecycle(phase, Box::pin(reconciler.run(watching.into(), follow_phase))).await
     }
 
     /// Runs a controller of any number of kinds, which change with `kinds`, until SIGTERM or SIGINT. A kind whose
@@ -155,7 +155,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
         let work = self.follow_kinds(Arc::new(controller), kinds, triggers, follow_phase);
-        self.steer(phase, Box::pin(work)).await
+        self.run_lifecycle(phase, Box::pin(work)).await
     }
 
     async fn follow_kinds<C, R>(
@@ -182,7 +182,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 reconciler.forget_of_all(Reconciler::forget_attempts);
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
-                cut_off(&task).await;
+                abort_and_wait(&task).await;
                 reconciler.forget_of_all(|reconciler, uid| reconciler.controller.forget(uid));
             }
             for kind in wanted {
@@ -250,7 +250,7 @@ fn unexpected() -> anyhow::Result<()> {
 }
 
 /// Ends a task wherever it waits, and returns once it has dropped everything that it held. An abort alone only asks for that.
-async fn cut_off(task: &AbortHandle) {
+async fn abort_and_wait(task: &AbortHandle) {
     task.abort();
     while !task.is_finished() {
         yield_now().await;
@@ -289,7 +289,7 @@ mod tests {
             pending::<()>().await;
         });
         yield_now().await;
-        cut_off(&task).await;
+        abort_and_wait(&task).await;
         assert!(is_dropped.load(Ordering::Relaxed));
     }
 }
