@@ -2,7 +2,7 @@
 
 use catena_api::{
     BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus, Pin, StoredRevision,
-    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
+    deletion::{DELETED_BEFORE_OWNER, Deletion, TERMINATING},
     reason::{
         self, CHANGED_WHILE_PAUSED, CHILD_HAS_NO_RESTART, CHILD_PAUSED, FORMER_CHILD_LEAVING, NOT_REPORTED,
         PAUSED, PROGRESS_DEADLINE_EXCEEDED, TOKEN_IN_FUTURE,
@@ -381,7 +381,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
 /// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let child = observed.children().next().filter(|_| deletion.is_foreground());
-    let message = child.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
+    let message = child.map_or_else(|| deletion.message(), |_| DELETED_BEFORE_OWNER.to_owned());
     let object = child.map_or_else(|| itself(&observed.deployment), |child| identity(child));
     BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
 }

@@ -174,8 +174,8 @@ impl Observed {
     #[must_use]
     pub fn kept_for(&self, pod: &PodRow) -> Duration {
         let lived = match &pod.state {
-            PodState::Finished(trouble) if self.now < pod.created => {
-                trouble.since.duration_since(pod.created)
+            PodState::Finished(problem) if self.now < pod.created => {
+                problem.since.duration_since(pod.created)
             }
             _ => SignedDuration::ZERO,
         };

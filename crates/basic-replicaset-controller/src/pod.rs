@@ -90,9 +90,9 @@ impl PodRow {
     #[must_use]
     pub fn of(pod: PrunedPod, shared: &Interner) -> Self {
         let mut state = pod.state();
-        if let PodState::NotReady(trouble) | PodState::Finished(trouble) = &mut state {
-            trouble.reason = shared.intern(&trouble.reason);
-            trouble.message = shared.intern(&trouble.message);
+        if let PodState::NotReady(problem) | PodState::Finished(problem) = &mut state {
+            problem.reason = shared.intern(&problem.reason);
+            problem.message = shared.intern(&problem.message);
         }
         let (phase, restarts, node) = (pod.phase(), pod.restarts(), shared.intern(pod.node()));
         let ready_since = pod.ready_since().filter(|_| state == PodState::Ready);
@@ -202,16 +202,16 @@ mod tests {
     #[test]
     fn pods_that_wait_for_the_same_reason_share_its_texts() {
         let shared = Interner::default();
-        let trouble = |name: &str| {
+        let problem = |name: &str| {
             let scheduled = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "0/3 nodes are available: 3 Insufficient cpu."});
             let pod = json!({"metadata": {"name": name}, "status": {"conditions": [scheduled]}});
             match PodRow::of(serde_json::from_value(pod).unwrap(), &shared).state {
-                PodState::NotReady(trouble) => trouble,
+                PodState::NotReady(problem) => problem,
                 state => panic!("{state:?}"),
             }
         };
-        let (one, other) = (trouble("a"), trouble("b"));
+        let (one, other) = (problem("a"), problem("b"));
         assert!(Arc::ptr_eq(&one.reason, &other.reason) && Arc::ptr_eq(&one.message, &other.message));
         assert!(one.message.contains("Insufficient"));
     }

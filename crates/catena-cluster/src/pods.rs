@@ -24,25 +24,25 @@ pub fn health(pod: &DynamicObject) -> Health {
     let Ok(known) = serde_json::from_value::<PrunedPod>(known) else {
         return Health::new(State::Present, "", "");
     };
-    let (state, trouble) = match known.state() {
+    let (state, problem) = match known.state() {
         PodState::Ready => return Health::new(State::Ready, "", "").since(known.ready_since().or(created)),
         PodState::Finished(_) if text(pod, "/status/phase") == Some("Succeeded") => {
             return Health::new(State::Done, "Succeeded", "");
         }
         PodState::Terminating => return Health::new(State::Terminating, "Terminating", ""),
-        PodState::Finished(trouble) => (State::Failed, trouble),
-        PodState::NotReady(trouble) if trouble.is_known => (State::Stuck, trouble),
-        PodState::NotReady(trouble) => (State::Moving, trouble),
+        PodState::Finished(problem) => (State::Failed, problem),
+        PodState::NotReady(problem) if problem.is_conclusive => (State::Stuck, problem),
+        PodState::NotReady(problem) => (State::Moving, problem),
     };
     let is_starting = state == State::Moving && known.phase() != Phase::Running;
     let gated = conditions(pod).into_iter().find(|found| found.reason == GATED && state == State::Moving);
     let (reason, said) = match &gated {
-        _ if is_starting => ("Starting", &*trouble.message),
+        _ if is_starting => ("Starting", &*problem.message),
         Some(gated) => (GATED, gated.message.as_str()),
-        None => (&*trouble.reason, &*trouble.message),
+        None => (&*problem.reason, &*problem.message),
     };
     let message = format!("{said}{}", last_run(pod, reason).unwrap_or_default());
-    let since = Some(trouble.since).filter(|since| *since != jiff::Timestamp::default());
+    let since = Some(problem.since).filter(|since| *since != jiff::Timestamp::default());
     Health::new(state, reason, message).since(since)
 }
 
