@@ -94,7 +94,7 @@ impl Executor {
 
     async fn json_patch(&self, target: &DynamicRow<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
         let id = ObjectId::of(target);
-        self.writer.for_object(id).json_patch(&target.source.watched, id, patch).await?;
+        self.writer.for_object(id).json_patch(&target.write_target, id, patch).await?;
         Ok(Requeue::Written)
     }
 
@@ -147,7 +147,7 @@ impl Executor {
         let (id, resource) = (ObjectId::of(target), target.resource());
         let mut patch = json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": id});
         patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
-        let told = self.writer.for_object(id).merge_patch(&target.source.watched, &patch).await;
+        let told = self.writer.for_object(id).merge_patch(&target.write_target, &patch).await;
         let is_written = match told {
             Err(error) if is_refusal(&error) => {
                 tracing::warn!(object = %id, %error, "its status cannot be written, and is kept in memory");

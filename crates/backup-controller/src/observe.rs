@@ -67,7 +67,7 @@ impl Observer {
         backoffs: Backoffs,
     ) -> Result<Option<(Observed, Option<Turn>)>, Error> {
         let settings = self.settings.current();
-        let (kind, is_selected) = match settings.entries(&target.source.id, &target.row.judged_by) {
+        let (kind, is_selected) = match settings.entries(&target.kind_id, &target.row.judged_by) {
             Some(entries) => self.entry(entries, &target).await?,
             None => (None, false),
         };
@@ -78,7 +78,7 @@ impl Observer {
         let (mut held, mut excess) = (None, None);
         let (kind, turn) = match kind {
             Some(mut kind) if is_read => {
-                let read = self.large_objects.read(&self.client, &target.source, id).await?;
+                let read = self.large_objects.read(&self.client, &target).await?;
                 let Some((answer, turn)) = read else { return Ok(None) };
                 if is_deleted {
                     if let Some((recorded, state)) = self.held(&settings, &kind, &target, answer).await? {
@@ -155,7 +155,7 @@ impl Observer {
         let unshown = told.as_ref().filter(|(told, _)| written.as_ref() != Some(told));
         let tell_again = unshown.map(|(_, since)| UNSHOWN_STATUS_DELAY.saturating_sub(*since));
         let status = told.map(|(told, _)| told).or(written);
-        let kind = match settings.by_resource.get(&*target.source.id) {
+        let kind = match settings.by_resource.get(&*target.kind_id) {
             Some(entries) => entries.recorded(status.as_ref(), kind.clone()),
             None => kind.clone(),
         };

@@ -20,7 +20,7 @@ use basic_deployment_controller::{
 };
 use catena_api::{BasicDeployment, Pin};
 use jiff::Timestamp;
-use kube::Client;
+use kube::{Client, discovery::Scope};
 use operator_kit::{
     report::StatusAge,
     run::{Backoffs, Queue, RenderCache, SettingsHandle},
@@ -227,10 +227,10 @@ impl Observer {
         if !is_looked_for {
             return Ok(Some(refusal));
         }
-        let Some(served) = self.discovery.find(&api_resource(api_version, kind, Some(""))).await? else {
+        let Some((served, _)) = self.discovery.find(&api_resource(api_version, kind, Some(""))).await? else {
             return Ok(None);
         };
-        let may_run = match Live::metadata(&self.client, &served.resource, namespace, name).await {
+        let may_run = match Live::metadata(&self.client, &served, namespace, name).await {
             Ok(found) => found.is_some_and(|found| Ownership::is_controlled_by(&found, uid)),
             // The right to read it went with its entry in the settings. It may have been recorded, but never made.
             Err(error) if error.cause == Cause::Forbidden => {
@@ -271,8 +271,7 @@ impl Observer {
     /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.
     async fn unfound(&self, error: ApiError, kind: &ChildKind) -> Error {
         if error.cause == Cause::KindNotServed
-            && let Ok(Some(served)) = self.discovery.find(&kind.api_resource()).await
-            && !served.is_namespaced
+            && let Ok(Some((_, Scope::Cluster))) = self.discovery.find(&kind.api_resource()).await
         {
             let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
             return Refusal::KindNotNamespaced { api_version, kind }.into();

@@ -46,7 +46,7 @@ impl Executor {
                 Ok(Requeue::Written)
             }
             Action::Report(condition) => {
-                let (id, kind) = (ObjectId::of(command), &command.source.watched);
+                let (id, kind) = (ObjectId::of(command), &command.write_target);
                 self.writer.for_object(id).apply_conditions(kind, id, &[*condition]).await?;
                 Ok(Requeue::Written)
             }
@@ -65,7 +65,7 @@ impl Executor {
         patch: &[PatchOperation],
     ) -> Result<(), ApiError> {
         let id = ObjectId::of(command);
-        self.writer.for_object(id).json_patch(&command.source.watched, id, patch).await
+        self.writer.for_object(id).json_patch(&command.write_target, id, patch).await
     }
 
     /// Reports a verdict, unless its reason was reported of the same spec a short time ago, and returns the time until it is

@@ -8,13 +8,13 @@ use command_binder::{
 };
 use command_kinds::CommandKind;
 use operator_kit::run::Backoffs;
-use operator_watch::{DynamicRow, PrunedObject, Source, WriteTarget};
+use operator_watch::{DynamicRow, PrunedObject, WriteTarget};
 
 /// The object as a command of the kind.
 pub fn command(kind: &Arc<CommandKind>, object: PrunedObject) -> DynamicRow<CommandRow> {
-    let watched = WriteTarget::unwatched(kind.resource.clone());
-    let source = Arc::new(Source { id: kind.id.clone(), watched });
-    DynamicRow { metadata: object.metadata.clone(), source, row: CommandRow::of(kind, object) }
+    let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
+    let (kind_id, metadata) = (kind.id.clone(), object.metadata.clone());
+    DynamicRow { metadata, kind_id, write_target, row: CommandRow::of(kind, object) }
 }
 
 /// An observation at this time of a command that is reported by Events.

@@ -44,7 +44,7 @@ impl Executor {
                 let id = ObjectId::of(command);
                 let mut patch = json!({ "metadata": id });
                 patch["metadata"]["annotations"] = json!({ keys::KEPT: id.uid });
-                self.writer.for_object(id).merge_patch(&command.source.watched, &patch).await?;
+                self.writer.for_object(id).merge_patch(&command.write_target, &patch).await?;
                 Ok(Requeue::Written)
             }
             Action::Tell { is_warning, reason, note } => {
@@ -68,7 +68,7 @@ impl Executor {
         // Explicit, because some kinds, such as Job, orphan their dependents by default.
         let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version });
         let id = ObjectId::of(command);
-        self.writer.for_object(id).delete(&command.source.watched, id, params).await
+        self.writer.for_object(id).delete(&command.write_target, id, params).await
     }
 }
 

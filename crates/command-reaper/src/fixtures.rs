@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use command_reaper::command::CommandRow;
 use kube::core::{ApiResource, GroupVersionKind};
-use operator_watch::{DynamicRow, Source, WriteTarget};
+use operator_watch::{DynamicRow, WriteTarget};
 use serde_json::json;
 
 /// The command as it is watched.
@@ -13,7 +13,8 @@ pub fn command() -> DynamicRow<CommandRow> {
     let metadata = json!({"name": "dump", "namespace": "shop", "uid": "task", "resourceVersion": "7"});
     DynamicRow {
         metadata: serde_json::from_value(metadata).unwrap(),
-        source: Arc::new(Source { id: "tasks".into(), watched: WriteTarget::unwatched(resource) }),
+        kind_id: "tasks".into(),
+        write_target: Arc::new(WriteTarget::unwatched(resource)),
         row: CommandRow {
             expires_at: Ok(None),
             declared_by: None,

@@ -71,7 +71,7 @@ impl Executor {
     /// Where the definition has no status for it, a run is reported by an annotation and by Events.
     async fn report(&self, observed: &Observed, status: &CommandStatus) -> Result<(), ApiError> {
         let command = &*observed.command;
-        let (id, kind) = (ObjectId::of(command), &command.source.watched);
+        let (id, kind) = (ObjectId::of(command), &command.write_target);
         let writes = self.writer.for_object(id);
         // In the state that was observed: a late write of a former leader would overwrite an end.
         let version = command.metadata.resource_version.as_deref().unwrap_or_default();

@@ -97,7 +97,7 @@ mod tests {
         );
         let observer = Observer::new(client.clone(), Discovery::new(client), memory.clone());
         let one = command(&kind("restarts", &json!({})), "one", 10, &json!({}));
-        memory.came(&one.source.id, "one", one.row.target_id());
+        memory.came(&one.kind_id, "one", one.row.target_id());
         let seen = observed(&one, &[&one], shop(&[], &json!({})));
         let action = decide(&seen);
         assert!(matches!(action, Action::Run(_)));

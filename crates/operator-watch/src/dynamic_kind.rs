@@ -17,19 +17,12 @@ use crate::{PrunedObject, SeenVersion, WriteTarget, decode::of_the_kinds_of, hea
 pub struct DynamicRow<R> {
     /// Name, namespace, uid, versions and times; nothing else.
     pub metadata: ObjectMeta,
-    /// Its kind and watch.
-    pub source: Arc<Source>,
+    /// The name under which its controller knows its kind.
+    pub kind_id: Arc<str>,
+    /// Its kind and watch. Those of one watch share it.
+    pub write_target: Arc<WriteTarget>,
     /// The part of it that its controller keeps.
     pub row: R,
-}
-
-/// One of the kinds that a controller watches.
-#[derive(Debug)]
-pub struct Source {
-    /// The name under which the controller knows the kind.
-    pub id: Arc<str>,
-    /// The kind, and the highest version that its watch has delivered, for a writer to wait for.
-    pub watched: WriteTarget,
 }
 
 /// A kind to watch.
@@ -64,13 +57,11 @@ impl<R> DynamicKind<R> {
         state: Receiver<WatchState>,
     ) -> impl FnMut(PrunedObject) -> DynamicRow<R> + use<R> {
         let Self { id, resource, prune, .. } = self;
-        let watched = WriteTarget::new(resource.clone(), seen);
-        let mut source = Arc::new(Source { id, watched });
+        let mut write_target = Arc::new(WriteTarget::new(resource.clone(), seen));
         move |object: PrunedObject| {
             let listed = state.borrow().substitute.clone().unwrap_or_else(|| resource.clone());
-            if listed != source.watched.resource {
-                let watched = WriteTarget::new(listed, &source.watched.seen_version);
-                source = Arc::new(Source { id: source.id.clone(), watched });
+            if listed != write_target.resource {
+                write_target = Arc::new(WriteTarget::new(listed, &write_target.seen_version));
             }
             let metadata = ObjectMeta {
                 name: object.metadata.name.clone(),
@@ -82,7 +73,8 @@ impl<R> DynamicKind<R> {
                 deletion_timestamp: object.metadata.deletion_timestamp.clone(),
                 ..ObjectMeta::default()
             };
-            DynamicRow { metadata, source: source.clone(), row: prune(object) }
+            let (kind_id, write_target) = (id.clone(), write_target.clone());
+            DynamicRow { metadata, kind_id, write_target, row: prune(object) }
         }
     }
 }
@@ -91,7 +83,7 @@ impl<R> DynamicRow<R> {
     /// Its kind as the API server knows it.
     #[must_use]
     pub fn resource(&self) -> &ApiResource {
-        &self.source.watched.resource
+        &self.write_target.resource
     }
 
     /// A reference to it, for Events.
@@ -151,11 +143,11 @@ mod tests {
             prune(serde_json::from_value(object).unwrap())
         };
         let before = [listed(), listed()];
-        assert!(Arc::ptr_eq(&before[0].source, &before[1].source), "it is in memory once");
+        assert!(Arc::ptr_eq(&before[0].write_target, &before[1].write_target), "it is in memory once");
         assert_eq!(before[0].object_ref(&v1).api_version.as_deref(), Some("x.dev/v1"));
         status.substituted(Some(v2.clone()));
         let after = listed();
-        assert_eq!((after.resource(), &after.source.watched.resource), (&*v2, &v2));
+        assert_eq!((after.resource(), &after.write_target.resource), (&*v2, &v2));
         let ObjectReference { api_version, kind, namespace, name, uid, .. } = after.object_ref(&v1);
         let reference = [api_version, kind, namespace, name, uid].map(Option::unwrap);
         assert_eq!(reference, ["x.dev/v2", "Move", "shop", "a", "u"]);

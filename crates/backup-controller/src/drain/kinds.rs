@@ -27,7 +27,7 @@ pub async fn drainable(
         let found =
             found.with_context(|| format!("could not look up the served version of {}", kind.plural))?;
         match found {
-            Some(found) => served.push(found.resource),
+            Some((found, _)) => served.push(found),
             None if is_defined(client, &kind).await? => hidden.push(definition(&kind)),
             None => {}
         }

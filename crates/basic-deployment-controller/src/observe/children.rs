@@ -100,9 +100,9 @@ impl Children {
                             seen.unserved.push(kind.clone());
                             continue;
                         }
-                        Ok(Some(other)) => format!(
+                        Ok(Some((other, _))) => format!(
                             "{} {} is not served any more, but {} is: list that under children in the controller's settings",
-                            kind.api_version, kind.kind, other.resource.api_version
+                            kind.api_version, kind.kind, other.api_version
                         ),
                         Err(_) => problem,
                     }

@@ -16,9 +16,12 @@ use command_kinds::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{Client, discovery::ApiResource};
+use kube::{
+    Client,
+    discovery::{ApiResource, Scope},
+};
 use operator_kit::run::Backoffs;
-use operator_watch::{ApiError, Cause, Discovery, DynamicRow, Live, ObjectId, ServedKind};
+use operator_watch::{ApiError, Cause, Discovery, DynamicRow, Live, ObjectId};
 use parking_lot::Mutex;
 
 pub use waiting::Waiting;
@@ -65,7 +68,7 @@ impl Observer {
             _ => None,
         };
         let label = command.row.label();
-        if let Some((_, object)) = target.as_ref().and_then(Target::found)
+        if let Some(Target::Served { object: Some(object), .. }) = &target
             && label.is_some_and(|label| *label == *object.uid)
         {
             self.right_labels.lock().insert(uid.to_owned(), object.uid.clone());
@@ -89,7 +92,7 @@ impl Observer {
                 );
             }
         };
-        self.schemas.of(&command.source, warn).await.map(|schema| schema.takes_conditions)
+        self.schemas.of(command, warn).await.map(|schema| schema.takes_conditions)
     }
 
     /// The reference that bound a command, in a version that is served, if its own one is not. A failed look-up is repeated with
@@ -102,12 +105,12 @@ impl Observer {
             api_version: owner.api_version.clone(),
             ..to.kind.resource.clone()
         };
-        let found = self.discovery.find(&named).await.ok()??;
-        if found.resource.api_version == owner.api_version {
+        let (found, _) = self.discovery.find(&named).await.ok()??;
+        if found.api_version == owner.api_version {
             return None;
         }
-        let served = self.discovery.find(&to.kind.resource).await.ok()??;
-        Some(OwnerReference { api_version: served.resource.api_version, ..owner.clone() })
+        let (served, _) = self.discovery.find(&to.kind.resource).await.ok()??;
+        Some(OwnerReference { api_version: served.api_version, ..owner.clone() })
     }
 
     /// Forgets a command that is gone.
@@ -144,20 +147,19 @@ impl Observer {
         &self,
         command: &DynamicRow<CommandRow>,
         to: &Reference,
-        kind: ServedKind,
+        kind: (ApiResource, Scope),
     ) -> Result<Target, ApiError> {
-        let Ok(namespace) = place(&command.metadata, to, &kind) else {
+        let Ok(namespace) = place(&command.metadata, to, kind.1 == Scope::Namespaced) else {
             return Ok(Target::Served { kind, object: None });
         };
         let name = TargetName { namespace: namespace.unwrap_or_default().into(), name: to.name.clone() };
         self.waiting.enter(command, Awaited { kind: to.kind.clone(), target: Some(name) });
         // The present state, because a cache might still show a target that was replaced.
-        let resource = &kind.resource;
-        let found =
-            match Live::metadata(&self.client, resource, namespace.unwrap_or_default(), &to.name).await {
-                Err(error) if error.cause == Cause::KindNotServed => return Ok(Target::NotServed),
-                found => found?,
-            };
+        let found = match Live::metadata(&self.client, &kind.0, namespace.unwrap_or_default(), &to.name).await
+        {
+            Err(error) if error.cause == Cause::KindNotServed => return Ok(Target::NotServed),
+            found => found?,
+        };
         let object = found.map(|found| TargetObject {
             uid: found.uid.unwrap_or_default().into(),
             is_terminating: found.deletion_timestamp.is_some(),

@@ -46,7 +46,7 @@ impl Waiting {
     /// From now on, the command is woken only by this.
     pub fn enter(&self, command: &DynamicRow<CommandRow>, awaited: Awaited) {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let kind = command.source.id.clone();
+        let kind = command.kind_id.clone();
         let waiter = Waiter { awaited, kind, namespace: namespace.into(), name: name.into() };
         self.0.lock().insert(uid.into(), waiter);
     }

@@ -1,6 +1,3 @@
-use std::sync::Arc;
-
-use operator_watch::Source;
 use serde_json::json;
 
 use super::*;
@@ -93,8 +90,7 @@ fn a_refused_deletion_does_not_take_the_place_of_an_earlier_one() {
 fn a_command_of_an_entry_with_another_name_is_the_same() {
     let memory = deleted("restart");
     let mut renamed = command("restart", DELETED, 1);
-    let watched = renamed.source.watched.clone();
-    renamed.source = Arc::new(Source { id: "tasks-of-gold".into(), watched });
+    renamed.kind_id = "tasks-of-gold".into();
     assert!(memory.came_back(&renamed));
 }
 

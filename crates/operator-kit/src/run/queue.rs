@@ -267,7 +267,7 @@ mod tests {
     use futures::FutureExt;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
-    use operator_watch::{Source, Watch, Watches, WriteTarget};
+    use operator_watch::{Watch, Watches, WriteTarget};
     use tokio::time::timeout;
 
     use super::*;
@@ -430,8 +430,7 @@ mod tests {
     }
 
     fn fill(filled: &SharedRows<DynamicRow<()>>, namespaces: usize, objects: usize) {
-        let watched = WriteTarget::unwatched(kind().resource);
-        let source = Arc::new(Source { id: KIND.into(), watched });
+        let write_target = Arc::new(WriteTarget::unwatched(kind().resource));
         let take = |event| drop(filled.write().take(event, Arc::new));
         take(Event::Init);
         for number in 0..objects {
@@ -441,7 +440,8 @@ mod tests {
                 uid: Some(format!("u{number}")),
                 ..ObjectMeta::default()
             };
-            let object = DynamicRow { metadata, source: source.clone(), row: () };
+            let object =
+                DynamicRow { metadata, kind_id: KIND.into(), write_target: write_target.clone(), row: () };
             take(Event::InitApply(Received(Ok(object))));
         }
         take(Event::InitDone);

@@ -57,10 +57,11 @@ async fn the_wanted_version_is_taken_if_it_is_served_and_else_the_preferred_one(
     let kind = |group: &str, version: &str| {
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, "Move"), "moves")
     };
-    for (wanted, expected, is_namespaced) in [("v2", "v2", true), ("v1", "v3", false), ("v0", "v3", false)] {
+    for (wanted, expected, scope) in
+        [("v2", "v2", Scope::Namespaced), ("v1", "v3", Scope::Cluster), ("v0", "v3", Scope::Cluster)]
+    {
         let found = served.find(&kind("x.dev", wanted)).await.unwrap();
-        let expected = ServedKind { resource: kind("x.dev", expected), is_namespaced };
-        assert_eq!(found, Some(expected), "{wanted}");
+        assert_eq!(found, Some((kind("x.dev", expected), scope)), "{wanted}");
     }
     assert_eq!(served.find(&kind("y.dev", "v1")).await, Ok(None));
     let another = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("x.dev", "v1", "Hop"), "hops");

@@ -21,7 +21,7 @@ use super::{
     requests::{Versions, WatchLine, WatchLineType},
 };
 use crate::{
-    ApiError, Cause, Failure, SeenVersion, ServedKind, Verb,
+    ApiError, Cause, Failure, SeenVersion, Verb,
     decode::{Received, Unreadable},
     health::WatchStatus,
 };
@@ -195,7 +195,7 @@ where
             (false, None) => return false,
         };
         // A failed look-up is repeated with the next request.
-        let Ok(Some(ServedKind { resource: found, .. })) = found else { return false };
+        let Ok(Some((found, _))) = found else { return false };
         if found == **substitute.as_ref().unwrap_or(wanted) {
             return false;
         }

@@ -14,7 +14,7 @@ use backup_controller::{
 };
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
 use jiff::Timestamp;
-use operator_watch::{DynamicRow, SeenVersion, Source, WriteTarget};
+use operator_watch::{DynamicRow, SeenVersion, WriteTarget};
 use serde_json::{Value, json};
 
 use super::super::{
@@ -65,12 +65,12 @@ fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -
     let entry = &settings.kinds[ENTRY];
     let entries = &settings.by_resource[&entry.resource_id()];
     let row = Row::of(pruned(target), &entries.selectors(), entries.fingerprint());
-    let source =
-        Source { id: entry.resource_id().into(), watched: WriteTarget::unwatched(entry.resource.clone()) };
+    let write_target = Arc::new(WriteTarget::unwatched(entry.resource.clone()));
+    let kind_id = entry.resource_id().into();
     let is_held = target.meta.is_deleting && finalizer::is_there(&row.finalizers);
     let held = is_held.then(|| held(process, server, scope, settings, entry, target)).flatten();
     Observed {
-        target: Arc::new(DynamicRow { metadata: metadata(target), source: Arc::new(source), row }),
+        target: Arc::new(DynamicRow { metadata: metadata(target), kind_id, write_target, row }),
         backoffs: process.backoffs(target),
         kind: Some(held.as_ref().map_or_else(|| entry.clone(), |(kind, _)| kind.clone())),
         is_selected: true,

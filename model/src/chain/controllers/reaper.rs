@@ -8,7 +8,7 @@ use command_reaper::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_watch::{DynamicRow, Source, WriteTarget};
+use operator_watch::{DynamicRow, WriteTarget};
 
 use super::super::{
     content::{Answer, Server, Stored, metadata, pruned},
@@ -36,9 +36,14 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     let is_deleted = removed.is_some_and(|(removed, _)| removed == uid);
     // An hour is longer than any history.
     let came_back = removed.is_some_and(|(removed, spec)| removed != uid && *spec == row.spec);
-    let source = Source { id: kind.id.clone(), watched: WriteTarget::unwatched(kind.resource.clone()) };
+    let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
     let observed = Observed {
-        command: Arc::new(DynamicRow { metadata: metadata(command), source: Arc::new(source), row }),
+        command: Arc::new(DynamicRow {
+            metadata: metadata(command),
+            kind_id: kind.id.clone(),
+            write_target,
+            row,
+        }),
         backoffs: process.backoffs(command),
         now,
         is_deleted,

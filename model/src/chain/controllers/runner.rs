@@ -12,7 +12,7 @@ use command_runner::{
     line::is_same,
     observed::{Look, Observed, Target},
 };
-use operator_watch::{DynamicRow, Source, WriteTarget};
+use operator_watch::{DynamicRow, WriteTarget};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -126,10 +126,10 @@ fn row_of(scope: &Scope, command: &Stored) -> Arc<Command> {
     let known = KNOWN.lock().get(&input).cloned();
     known.unwrap_or_else(|| {
         let Described { kind, run, .. } = commands(command.meta.key.kind);
-        let watched = WriteTarget::unwatched(kind.resource.clone());
+        let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
         let row = sabotaged(CommandRow::of(kind, run, pruned(command)), scope, command.meta.key.kind);
-        let source = Arc::new(Source { id: kind.id.clone(), watched });
-        let row = Arc::new(DynamicRow { metadata: metadata(command), source, row });
+        let kind_id = kind.id.clone();
+        let row = Arc::new(DynamicRow { metadata: metadata(command), kind_id, write_target, row });
         KNOWN.lock().insert(input, row.clone());
         row
     })
