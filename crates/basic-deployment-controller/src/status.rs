@@ -1,5 +1,7 @@
 //! Observed → status. Pure.
 
+use std::time::Duration;
+
 use catena_api::{
     BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus, Pin, StoredRevision,
     deletion::{DELETED_BEFORE_OWNER, Deletion, TERMINATING},
@@ -9,7 +11,7 @@ use catena_api::{
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{Conditions, Pace};
+use operator_kit::report::{Conditions, StatusAge};
 use operator_watch::{Failure, NextRetry, ObjectId};
 use replica_contract::{Pause, Stalled};
 
@@ -223,12 +225,16 @@ fn rolled_back(pin: &Pin, observed: &Observed) -> String {
     )
 }
 
-/// The urgency of `after`.
+/// The minimum age of `before` when `after` is written.
 ///
-/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are settled when the child
+/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are stable when the child
 /// serves its rendering, or names its blocker.
 #[must_use]
-pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, observed: &Observed) -> Pace {
+pub fn minimum_age(
+    before: &BasicDeploymentStatus,
+    after: &BasicDeploymentStatus,
+    observed: &Observed,
+) -> Duration {
     let known = |status: &BasicDeploymentStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
@@ -242,11 +248,11 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
         (generation, blocker, [status.ready, is_stalled, goes_on, waits_for_former])
     };
     if known(before) != known(after) {
-        return Pace::Urgent;
+        return StatusAge::NOW;
     }
     let are_at_rest =
         after.blocked_by.is_some() || observed.child.ours().is_some_and(|child| observed.serves(child));
-    if are_at_rest { Pace::Settled } else { Pace::Counting }
+    if are_at_rest { StatusAge::STABLE } else { StatusAge::PROGRESSING }
 }
 
 /// Reasons of the parent that are read back from its status: by the next leader, and by people.

@@ -8,7 +8,7 @@ use catena_api::{
     keys, reason,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{Conditions, Pace};
+use operator_kit::report::{Conditions, StatusAge};
 use operator_watch::{Failure, NextRetry, ObjectId};
 use pod_state::{PodState, START_TOLERANCE};
 
@@ -133,12 +133,16 @@ fn why_unreplaced(observed: &Observed, last_served: Option<&LastServed>, availab
     ))
 }
 
-/// The urgency of `after`.
+/// The minimum age of `before` when `after` is written.
 ///
-/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are settled when no pod is
+/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are stable when no pod is
 /// starting or terminating.
 #[must_use]
-pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, observed: &Observed) -> Pace {
+pub fn minimum_age(
+    before: &BasicReplicaSetStatus,
+    after: &BasicReplicaSetStatus,
+    observed: &Observed,
+) -> Duration {
     let known = |status: &BasicReplicaSetStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
@@ -148,7 +152,7 @@ pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, obser
         (status.observed_generation.or(after.observed_generation), blocker, state)
     };
     if known(before) != known(after) {
-        return Pace::Urgent;
+        return StatusAge::NOW;
     }
     let is_at_rest = |pod: &PodRow| match &pod.state {
         PodState::Ready => true,
@@ -157,7 +161,7 @@ pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, obser
     };
     let is_replacing = observed.revision.is_ok() && after.updated < after.replicas;
     let are_at_rest = !is_replacing && observed.pods.iter().all(|pod| is_at_rest(pod));
-    if are_at_rest { Pace::Settled } else { Pace::Counting }
+    if are_at_rest { StatusAge::STABLE } else { StatusAge::PROGRESSING }
 }
 
 /// The time until a starting pod has taken too long.

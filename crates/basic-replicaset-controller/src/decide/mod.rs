@@ -18,7 +18,7 @@ use pods::Pods;
 use crate::{
     observed::{Holder, Observed, TakenName},
     pod::PodRow,
-    status::{next_blocker, pace, status, told},
+    status::{minimum_age, next_blocker, status, told},
     step,
 };
 
@@ -218,7 +218,7 @@ fn report(observed: &Observed) -> Action {
     let is_refused =
         observed.backoffs.everything().is_none() && observed.backoffs.is_backing_off(step::STATUS);
     let is_pending = new != current && !is_refused;
-    let due_in = observed.status_age.due_in(pace(&current, &new, observed));
+    let due_in = observed.status_age.due_in(minimum_age(&current, &new, observed));
     if is_pending && due_in.is_none() {
         return Action::WriteStatus(Box::new(new));
     }

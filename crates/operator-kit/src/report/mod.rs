@@ -10,5 +10,5 @@ pub use {
     events::Events,
     failures::Failures,
     kube::runtime::events::{Event, EventType},
-    status::{Conditions, Pace, StatusAge},
+    status::{Conditions, StatusAge},
 };
