@@ -120,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::health::{Health, ReadinessRule};
+    use crate::{Watches, health::ReadinessRule};
 
     #[test]
     fn an_object_is_written_and_named_in_the_version_in_which_it_was_listed() {
@@ -136,7 +136,7 @@ mod tests {
             prune: Arc::new(|_| ()),
             fingerprint: String::new(),
         };
-        let mut status = Health::default().watch("Move", ReadinessRule::Never);
+        let mut status = Watches::default().status("Move", ReadinessRule::Never);
         let mut prune = kind.pruning(&SeenVersion::default(), status.subscribe());
         let mut listed = || {
             let object = json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u"}});

@@ -23,7 +23,6 @@ pub use {
     discovery::Discovery,
     dynamic_kind::{DynamicKind, DynamicRow},
     failure::{Failure, NextRetry},
-    health::Health,
     live::Live,
     object::ObjectId,
     stream::{Report, Watch, WatchHandle, Watches},

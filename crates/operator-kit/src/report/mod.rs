@@ -2,6 +2,7 @@
 
 mod events;
 pub(crate) mod failures;
+pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod settings_status;
 mod status;

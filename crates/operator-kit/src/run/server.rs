@@ -8,12 +8,12 @@ use axum::{
     routing::get,
 };
 use kube::Client;
-use operator_watch::{Cause, Health};
+use operator_watch::Cause;
 use tokio::{net::TcpListener, sync::Mutex, time::Instant};
 
 use super::settings::{SettingsHandle, TemplateSample, Validate};
 use crate::{
-    report::{metrics::Metrics, settings_status::SettingsStatus},
+    report::{health::Health, metrics::Metrics, settings_status::SettingsStatus},
     write::Writer,
 };
 
@@ -59,8 +59,8 @@ async fn tested_answer<S: Validate>(health: &Health, test: &SelfTest<S>) -> (Sta
 }
 
 fn exposition(metrics: &Metrics, health: &Health) -> Response {
-    metrics.observed(&health.observed());
-    metrics.unserved.set(health.unserved());
+    metrics.observed(&health.watches.observed());
+    metrics.unserved.set(health.watches.unserved());
     match metrics.encode() {
         Ok(page) => {
             ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page)

@@ -148,13 +148,13 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     };
 
     until("v1", Duration::from_secs(1)).await;
-    assert_eq!(watches.health.unserved(), 0);
+    assert_eq!(watches.unserved(), 0);
     serves_v1.store(false, Relaxed);
     until("v2", Duration::from_secs(100)).await;
     sleep(ANSWER_LIFETIME).await;
-    assert_eq!((watch.problem(), watches.health.unserved()), (None, 1));
+    assert_eq!((watch.problem(), watches.unserved()), (None, 1));
     serves_v1.store(true, Relaxed);
     until("v1", 2 * ANSWER_LIFETIME).await;
-    assert_eq!(watches.health.unserved(), 0);
+    assert_eq!(watches.unserved(), 0);
     assert_eq!(*listed.lock(), ["v1", "v2", "v1"]);
 }

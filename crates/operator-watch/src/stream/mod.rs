@@ -12,8 +12,12 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource, discovery::ApiResource, runtime::watcher::Event};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::{sync::watch::Receiver, time::timeout};
+use tokio::{
+    sync::watch::{Receiver, Sender},
+    time::timeout,
+};
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::requests::Watch;
@@ -24,7 +28,7 @@ use self::watch_loop::{UnreadableObjects, WatchBackoff, WatchLoop};
 use crate::{
     Cache, Discovery, DynamicKind, DynamicRow, Failure, Lenient, Row, SeenVersion, SharedRows,
     decode::Received,
-    health::{Health, ReadinessRule, WatchState, WatchStatus},
+    health::{ReadinessRule, WatchState, WatchStatus},
 };
 
 /// A watch in the background, which ends when this is dropped.
@@ -95,30 +99,34 @@ pub trait Report: Send + Sync + 'static {
 /// Takes nothing.
 impl Report for () {}
 
-/// Starts watches; each has its status in the health of the process.
+/// Starts watches, and knows whether each works.
 #[derive(Clone)]
 pub struct Watches {
-    pub(crate) health: Arc<Health>,
+    /// Rises when a watch recovers or loses its kind, and with the settings, because earlier findings may then be outdated.
+    /// The rises of each watch are bounded, because each one ends the backoff of every object.
+    pub requeue_epoch: Sender<u64>,
+    /// In the order of their kinds.
+    pub(crate) states: Arc<Mutex<Vec<Receiver<WatchState>>>>,
     report: Arc<dyn Report>,
 }
 
 impl Default for Watches {
     fn default() -> Self {
-        Self::new(Arc::default(), Arc::new(()))
+        Self::new(Arc::new(()))
     }
 }
 
 impl Watches {
-    /// Watches whose status is in `health`, and whose failures and unreadable objects are reported to `report`.
+    /// Watches whose failures and unreadable objects are reported to `report`.
     #[must_use]
-    pub fn new(health: Arc<Health>, report: Arc<dyn Report>) -> Self {
-        Self { health, report }
+    pub fn new(report: Arc<dyn Report>) -> Self {
+        Self { requeue_epoch: Sender::default(), states: Arc::default(), report }
     }
 
     /// The same, but for whom is reported to.
     #[must_use]
     pub fn reporting(&self, report: Arc<dyn Report>) -> Self {
-        Self { health: self.health.clone(), report }
+        Self { report, ..self.clone() }
     }
 
     /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them. The process is
@@ -128,7 +136,7 @@ impl Watches {
         watch: Watch<K>,
         changed: impl Fn(&K) + Send + Sync + 'static,
     ) -> WatchHandle {
-        let status = self.health.watch(&watch.kind, ReadinessRule::Never);
+        let status = self.status(&watch.kind, ReadinessRule::Never);
         self.start(watch, status, SeenVersion::default(), move |event| {
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
                 && let Ok(object) = &object.0
@@ -147,7 +155,7 @@ impl Watches {
         prune: impl Fn(K) -> R + Send + Sync + 'static,
         changed: impl Fn(&R) + Send + Sync + 'static,
     ) -> Arc<Cache<R>> {
-        let status = self.health.watch(&watch.kind, ReadinessRule::WhileServed);
+        let status = self.status(&watch.kind, ReadinessRule::WhileServed);
         let (rows, seen) = (SharedRows::default(), SeenVersion::default());
         let told = move |_, affected: Vec<Arc<R>>| affected.iter().for_each(|row| changed(row));
         Arc::new(Cache { watch: self.fill(watch, status, seen, &rows, prune, told), rows })
@@ -166,7 +174,7 @@ impl Watches {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + Sync + 'static,
     {
         let watch = Watch::<Lenient<K>>::all(client, &());
-        let status = self.health.watch(&watch.kind, ReadinessRule::Always);
+        let status = self.status(&watch.kind, ReadinessRule::Always);
         self.fill(watch, status, seen, rows, |Lenient(object)| object, changed)
     }
 
@@ -181,7 +189,7 @@ impl Watches {
         changed: impl FnMut(bool, Vec<Arc<DynamicRow<R>>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         let name = format!("{} ({})", kind.resource.kind, kind.id);
-        let (status, seen) = (self.health.watch(&name, ReadinessRule::Never), SeenVersion::default());
+        let (status, seen) = (self.status(&name, ReadinessRule::Never), SeenVersion::default());
         let mut watch = Watch::all(client, &*kind.resource).called(name).in_any_version(served);
         (watch.labels, watch.is_metadata_only) = (kind.selector.clone(), kind.is_metadata_only);
         let prune = kind.pruning(&seen, status.subscribe());

@@ -4,7 +4,7 @@ use std::{convert::Infallible, fmt::Debug, hash::Hash, pin::pin, sync::Arc, time
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kube::{Resource, runtime::reflector::ObjectRef};
-use operator_watch::{Failure, Health, ObjectId, SharedRows, WatchHandle};
+use operator_watch::{Failure, ObjectId, SharedRows, WatchHandle};
 use tokio::{
     select,
     sync::{Notify, watch as flag},
@@ -13,7 +13,7 @@ use tokio::{
 use tracing::Instrument;
 
 use crate::{
-    report::{Events, Failures, failures::TIMED_OUT, metrics::Metrics},
+    report::{Events, Failures, failures::TIMED_OUT, health::Health, metrics::Metrics},
     run::{
         Backoffs, Queue,
         backoff::{AllBackoffs, EVERYTHING, MAX_DELAY, RetryFingerprint, StepRun},
@@ -224,7 +224,7 @@ impl<C: Controller> Reconciler<C> {
 
     /// Requeues every object after a new list, and in a new epoch.
     async fn retrigger(&self) -> Infallible {
-        let mut epoch = self.health.requeue_epoch.subscribe();
+        let mut epoch = self.health.watches.requeue_epoch.subscribe();
         loop {
             select! {
                 // The first list counts as well, but nobody has to wait for it.
@@ -271,7 +271,7 @@ impl<C: Controller> Reconciler<C> {
         let object = self.current(queued)?;
         let fingerprint = RetryFingerprint {
             generation: object.meta().generation.unwrap_or_default(),
-            epoch: *self.health.requeue_epoch.borrow(),
+            epoch: *self.health.watches.requeue_epoch.borrow(),
         };
         let retry_key = |step| self.controller.retry_key(&object, step);
         let (backoffs, retry_in) = self.backoff.of(uid, fingerprint, retry_key);

@@ -8,7 +8,7 @@ use kube::{
     discovery::ApiResource,
     runtime::watcher::Event::{self, Apply, Delete},
 };
-use operator_watch::{ApiError, ObjectId, SeenVersion, WriteTarget};
+use operator_watch::{ApiError, ObjectId, SeenVersion, Watches, WriteTarget};
 use serde_json::json;
 
 use super::*;
@@ -86,7 +86,7 @@ fn passes_of<C: Controller<Kind = ConfigMap>>(
         backoff: Arc::default(),
         writer,
         events: Events::new(client, "versions", "versions-0", Arc::default()),
-        health: Arc::default(),
+        health: Arc::new(Health::new(Watches::default())),
     }
 }
 

@@ -14,11 +14,11 @@ use kube::{
     Api, Client,
     api::{ApiResource, ObjectMeta, PostParams, TypeMeta},
 };
-use operator_watch::{ApiError, Cause, Health, Live, PrunedObject, Verb};
+use operator_watch::{ApiError, Cause, Live, PrunedObject, Verb};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::write::Gate;
+use crate::{report::health::Health, write::Gate};
 
 /// Validity of a Lease after its last renewal.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);

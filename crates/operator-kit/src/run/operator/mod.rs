@@ -5,7 +5,7 @@ use std::{fmt::Debug, pin::pin, process::exit, sync::Arc, time::Duration};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Config, Resource};
-use operator_watch::{Discovery, DynamicKind, DynamicRow, Health, SharedRows, Watches};
+use operator_watch::{Discovery, DynamicKind, DynamicRow, SharedRows, Watches};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    report::{Events, metrics::Metrics, settings_status::SettingsStatus},
+    report::{Events, health::Health, metrics::Metrics, settings_status::SettingsStatus},
     run::{
         Arguments, Controller, Identity, Queue, SettingsHandle, Triggers, Validate,
         arguments::start_logging,
@@ -93,12 +93,13 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         });
         let status = SettingsStatus::new(&file.version(), events.clone(), config_map.clone());
         let settings_status = Arc::new(status);
-        let health = Arc::<Health>::default();
-        let epoch = health.requeue_epoch.clone();
+        let watches = Watches::new(Arc::new(events.clone()));
+        let epoch = watches.requeue_epoch.clone();
         let settings = SettingsHandle::follow(file, settings, client.clone(), settings_status.clone(), epoch);
         Ok(Self {
             discovery: Discovery::new(client.clone()),
-            watches: Watches::new(health.clone(), Arc::new(events.clone())),
+            health: Arc::new(Health::new(watches.clone())),
+            watches,
             client,
             settings,
             writer,
@@ -106,7 +107,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             config_map,
             name,
             arguments,
-            health,
             settings_status,
         })
     }
