@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use kube::Client;
 use operator_watch::Failure;
 pub use operator_watch::testing::{
-    Answer, Log, Received, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
+    Answer, Log, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -77,15 +77,15 @@ impl Row for Dependent {
 ///
 /// A new list replaces the old one at once when it is complete, so that a reader never sees half of it.
 pub struct Cache<R> {
-    pub(super) rows: SharedRows<R>,
-    pub(super) watch: WatchHandle,
+    pub(crate) rows: SharedRows<R>,
+    pub(crate) watch: WatchHandle,
 }
 
 /// The rows of one watch, which it fills.
-pub type SharedRows<R> = Arc<RwLock<Rows<R>>>;
+pub(crate) type SharedRows<R> = Arc<RwLock<Rows<R>>>;
 
 /// The rows of one watch, by uid and by index key.
-pub struct Rows<R> {
+pub(crate) struct Rows<R> {
     by_uid: HashSet<ByUid<R>>,
     /// By [`index_key_in`] a namespace: very many namespaces may have an object of the same name.
     index: HashMap<Box<str>, Vec<Arc<R>>>,
@@ -130,6 +130,12 @@ impl<R: Row> Cache<R> {
         &self.watch
     }
 
+    /// The row of an object.
+    #[must_use]
+    pub fn row(&self, uid: &str) -> Option<Arc<R>> {
+        self.rows.read().row(uid)
+    }
+
     /// The rows with an index key in a namespace, in no order. Owners and dependents are in the same namespace, because users
     /// with rights in another one could name any uid there.
     #[must_use]
@@ -158,20 +164,12 @@ impl<R: Row> Cache<R> {
 }
 
 impl<R: Row> Rows<R> {
-    /// All of them, in no order.
-    #[must_use]
-    pub fn all(&self) -> Vec<Arc<R>> {
-        self.by_uid.iter().map(|ByUid(row)| row.clone()).collect()
-    }
-
     /// The rows with an index key in a namespace, in no order.
-    #[must_use]
     pub fn by_index(&self, namespace: &str, key: &str) -> Vec<Arc<R>> {
         self.index.get(&*index_key_in(namespace, key)).cloned().unwrap_or_default()
     }
 
     /// The row of an object.
-    #[must_use]
     pub fn row(&self, uid: &str) -> Option<Arc<R>> {
         self.by_uid.get(uid).map(|ByUid(row)| row.clone())
     }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use operator_watch::{DynamicKind, DynamicRow, ObjectId, Row, SharedRows, WatchHandle};
+use operator_watch::{Cache, DynamicKind, DynamicRow, ObjectId, Row};
 use parking_lot::Mutex;
 use tokio::{
     select,
@@ -34,6 +34,7 @@ pub struct Queue(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Notify,
+    relisted: Notify,
 }
 
 /// An object in a queue.
@@ -75,15 +76,23 @@ impl Queue {
 
     /// Requests a pass over every object that `is_asked`, slice by slice: a queue entry is larger than a small row, and
     /// everything else runs on the same thread.
-    pub(crate) async fn notify_all<R: Row>(&self, objects: &SharedRows<R>, is_asked: impl Fn(&R) -> bool) {
-        let mut asked = objects.read().all();
-        asked.retain(|object| is_asked(object));
-        for slice in asked.chunks(SLICE_SIZE) {
+    pub(crate) async fn notify_all<R: Row>(&self, objects: &Cache<R>, is_asked: impl Fn(&R) -> bool) {
+        for slice in objects.filter(is_asked).chunks(SLICE_SIZE) {
             for object in slice {
                 self.notify_of(&**object);
             }
             sleep(SLICE_INTERVAL).await;
         }
+    }
+
+    /// Records a new list, after which all objects are reconciled.
+    pub(crate) fn relist(&self) {
+        self.0.relisted.notify_one();
+    }
+
+    /// Waits for a new list.
+    pub(crate) async fn relisted(&self) {
+        self.0.relisted.notified().await;
     }
 
     /// From now on, requests count.
@@ -177,8 +186,7 @@ type ById<R> = HashMap<Arc<str>, Open<R>>;
 /// A kind that is watched.
 struct Open<R: 'static> {
     queue: Queue,
-    objects: SharedRows<DynamicRow<R>>,
-    watching: Arc<WatchHandle>,
+    objects: Arc<Cache<DynamicRow<R>>>,
 }
 
 impl<R: 'static> Default for Triggers<R> {
@@ -199,14 +207,14 @@ impl<R: Send + Sync + 'static> Triggers<R> {
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
     pub fn objects(&self, id: &str) -> Vec<Arc<DynamicRow<R>>> {
-        self.0.by_id.lock().get(id).map(|open| open.objects.read().all()).unwrap_or_default()
+        self.0.by_id.lock().get(id).map(|open| open.objects.filter(|_| true)).unwrap_or_default()
     }
 
     /// The object with this uid of the kind with this `id`, as its watch last delivered it.
     #[must_use]
     pub fn object(&self, id: &str, uid: &str) -> Option<Arc<DynamicRow<R>>> {
         let by_id = self.0.by_id.lock();
-        by_id.get(id)?.objects.read().row(uid)
+        by_id.get(id)?.objects.row(uid)
     }
 
     /// Whether the cluster serves the kind with this `id`.
@@ -217,8 +225,8 @@ impl<R: Send + Sync + 'static> Triggers<R> {
         let by_id = self.0.by_id.lock();
         match by_id.get(id) {
             None => Err("its watch has not begun".to_owned()),
-            Some(open) if open.watching.is_unserved() => Ok(false),
-            Some(open) => open.watching.problem().map_or(Ok(true), Err),
+            Some(open) if open.objects.watch().is_unserved() => Ok(false),
+            Some(open) => open.objects.watch().problem().map_or(Ok(true), Err),
         }
     }
 
@@ -246,14 +254,8 @@ impl<R: Send + Sync + 'static> Triggers<R> {
     }
 
     /// From now on, requests for objects of a kind count.
-    pub(crate) fn open(
-        &self,
-        kind: &DynamicKind<R>,
-        queue: Queue,
-        objects: SharedRows<DynamicRow<R>>,
-        watching: Arc<WatchHandle>,
-    ) {
-        self.0.by_id.lock().insert(kind.id.clone(), Open { queue, objects, watching });
+    pub(crate) fn open(&self, kind: &DynamicKind<R>, queue: Queue, objects: Arc<Cache<DynamicRow<R>>>) {
+        self.0.by_id.lock().insert(kind.id.clone(), Open { queue, objects });
     }
 
     /// Drops the queue and the rows of a kind that is no longer watched.
@@ -265,13 +267,11 @@ impl<R: Send + Sync + 'static> Triggers<R> {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
-    use operator_watch::{Watch, Watches, WriteTarget};
+    use operator_watch::WriteTarget;
     use tokio::time::timeout;
 
     use super::*;
-    use crate::testing::{Answer, Received, answering};
 
     const SOON: Duration = Duration::from_secs(5);
 
@@ -421,18 +421,15 @@ mod tests {
     }
 
     /// Begins to watch the kind. It needs a runtime.
-    fn opened(triggers: &Triggers<()>) -> (Queue, SharedRows<DynamicRow<()>>) {
-        let watch = Watch::<ConfigMap>::all(&answering(|_| Answer::Silence).0, &()).called("Gadget");
-        let watching = Arc::new(Watches::default().watch_changes(watch, |_| {}));
-        let (queue, filled) = (Queue::default(), SharedRows::default());
-        triggers.open(&kind(), queue.clone(), filled.clone(), watching);
+    fn opened(triggers: &Triggers<()>) -> (Queue, Arc<Cache<DynamicRow<()>>>) {
+        let (queue, filled) = (Queue::default(), Cache::unwatched());
+        triggers.open(&kind(), queue.clone(), filled.clone());
         (queue, filled)
     }
 
-    fn fill(filled: &SharedRows<DynamicRow<()>>, namespaces: usize, objects: usize) {
+    fn fill(filled: &Cache<DynamicRow<()>>, namespaces: usize, objects: usize) {
         let write_target = Arc::new(WriteTarget::unwatched(kind().resource));
-        let take = |event| drop(filled.write().take(event, Arc::new));
-        take(Event::Init);
+        filled.apply(Event::Init);
         for number in 0..objects {
             let metadata = ObjectMeta {
                 namespace: Some(format!("n{}", number % namespaces)),
@@ -442,9 +439,9 @@ mod tests {
             };
             let object =
                 DynamicRow { metadata, kind_id: KIND.into(), write_target: write_target.clone(), row: () };
-            take(Event::InitApply(Received(Ok(object))));
+            filled.apply(Event::InitApply(object));
         }
-        take(Event::InitDone);
+        filled.apply(Event::InitDone);
     }
 
     #[tokio::test(start_paused = true)]
@@ -483,7 +480,7 @@ mod tests {
         let triggers = Triggers::default();
         let (queue, filled) = opened(&triggers);
         fill(&filled, 1, 1);
-        let row = Arc::downgrade(&filled.read().all()[0]);
+        let row = Arc::downgrade(&filled.filter(|_| true)[0]);
         triggers.close(&kind());
         drop((queue, filled));
         assert!(row.upgrade().is_none());

@@ -26,7 +26,8 @@ pub(super) use self::requests::page;
 pub(crate) use self::requests::{WatchLine, read_page};
 use self::watch_loop::{UnreadableObjects, WatchBackoff, WatchLoop};
 use crate::{
-    Cache, Discovery, DynamicKind, DynamicRow, Failure, Lenient, Row, SeenVersion, SharedRows,
+    Cache, Discovery, DynamicKind, DynamicRow, Failure, Lenient, Row, SeenVersion,
+    cache::SharedRows,
     decode::Received,
     health::{ReadinessRule, WatchState, WatchStatus},
 };
@@ -156,44 +157,43 @@ impl Watches {
         changed: impl Fn(&R) + Send + Sync + 'static,
     ) -> Arc<Cache<R>> {
         let status = self.status(&watch.kind, ReadinessRule::WhileServed);
-        let (rows, seen) = (SharedRows::default(), SeenVersion::default());
-        let told = move |_, affected: Vec<Arc<R>>| affected.iter().for_each(|row| changed(row));
-        Arc::new(Cache { watch: self.fill(watch, status, seen, &rows, prune, told), rows })
+        let changed = move |_, present: Vec<Arc<R>>, gone: Vec<Arc<R>>| {
+            gone.iter().chain(&present).for_each(|row| changed(row));
+        };
+        self.fill(watch, status, SeenVersion::default(), prune, changed)
     }
 
-    /// Keeps all objects of the kind `K`, which a controller needs to be ready, and how far the watch is. Those that come,
-    /// change or go are passed to `changed`, with whether they are all of a new list and those that it lacks.
-    pub fn watch_primaries<K>(
+    /// Keeps all objects of the kind `K`, which a controller needs to be ready, and how far the watch is. Those that come or
+    /// change, and those that are gone, are passed to `changed`, with whether they are all of a new list and those that it lacks.
+    pub fn cache_primaries<K>(
         &self,
         client: &Client,
         seen: SeenVersion,
-        rows: &SharedRows<K>,
-        changed: impl FnMut(bool, Vec<Arc<K>>) + Send + Sync + 'static,
-    ) -> WatchHandle
+        changed: impl FnMut(bool, Vec<Arc<K>>, Vec<Arc<K>>) + Send + Sync + 'static,
+    ) -> Arc<Cache<K>>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + Sync + 'static,
     {
         let watch = Watch::<Lenient<K>>::all(client, &());
         let status = self.status(&watch.kind, ReadinessRule::Always);
-        self.fill(watch, status, seen, rows, |Lenient(object)| object, changed)
+        self.fill(watch, status, seen, |Lenient(object)| object, changed)
     }
 
-    /// Like [`Self::watch_primaries`], for a kind of many, in whichever version of it is served. The process is ready even
+    /// Like [`Self::cache_primaries`], for a kind of many, in whichever version of it is served. The process is ready even
     /// without it.
-    pub fn watch_kind<R: Send + Sync + 'static>(
+    pub fn cache_kind<R: Send + Sync + 'static>(
         &self,
         kind: DynamicKind<R>,
         client: &Client,
         served: &Discovery,
-        rows: &SharedRows<DynamicRow<R>>,
-        changed: impl FnMut(bool, Vec<Arc<DynamicRow<R>>>) + Send + Sync + 'static,
-    ) -> WatchHandle {
+        changed: impl FnMut(bool, Vec<Arc<DynamicRow<R>>>, Vec<Arc<DynamicRow<R>>>) + Send + Sync + 'static,
+    ) -> Arc<Cache<DynamicRow<R>>> {
         let name = format!("{} ({})", kind.resource.kind, kind.id);
         let (status, seen) = (self.status(&name, ReadinessRule::Never), SeenVersion::default());
         let mut watch = Watch::all(client, &*kind.resource).called(name).in_any_version(served);
         (watch.labels, watch.is_metadata_only) = (kind.selector.clone(), kind.is_metadata_only);
         let prune = kind.pruning(&seen, status.subscribe());
-        self.fill(watch, status, seen, rows, prune, changed)
+        self.fill(watch, status, seen, prune, changed)
     }
 
     fn fill<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
@@ -201,16 +201,19 @@ impl Watches {
         watch: Watch<K>,
         status: WatchStatus,
         seen: SeenVersion,
-        rows: &SharedRows<R>,
         mut prune: impl FnMut(K) -> R + Send + Sync + 'static,
-        mut changed: impl FnMut(bool, Vec<Arc<R>>) + Send + Sync + 'static,
-    ) -> WatchHandle {
-        let rows = rows.clone();
-        self.start(watch, status, seen, move |event| {
+        mut changed: impl FnMut(bool, Vec<Arc<R>>, Vec<Arc<R>>) + Send + Sync + 'static,
+    ) -> Arc<Cache<R>> {
+        let rows = SharedRows::default();
+        let filled = rows.clone();
+        let watch = self.start(watch, status, seen, move |event| {
             let is_list = matches!(event, Event::InitDone);
-            let affected = rows.write().take(event, |object| Arc::new(prune(object)));
-            changed(is_list, affected);
-        })
+            let affected = filled.write().take(event, |object| Arc::new(prune(object)));
+            let is_present = |row: &Arc<R>| filled.read().row(row.id().uid).is_some();
+            let (present, gone) = affected.into_iter().partition(is_present);
+            changed(is_list, present, gone);
+        });
+        Arc::new(Cache { rows, watch })
     }
 
     /// Starts a watch that passes each event to `take`.

@@ -4,10 +4,10 @@ use std::{convert::Infallible, fmt::Debug, hash::Hash, pin::pin, sync::Arc, time
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kube::{Resource, runtime::reflector::ObjectRef};
-use operator_watch::{Failure, ObjectId, SharedRows, WatchHandle};
+use operator_watch::{Cache, Failure, ObjectId};
 use tokio::{
     select,
-    sync::{Notify, watch as flag},
+    sync::watch as flag,
     time::{Instant, timeout},
 };
 use tracing::Instrument;
@@ -117,18 +117,24 @@ pub(crate) enum Phase {
     Stopping,
 }
 
-/// Reconciles one kind.
-pub(crate) struct Reconciler<C: Controller> {
+/// Some objects of a controller's kind.
+type Objects<C> = Vec<Arc<<C as Controller>::Kind>>;
+
+/// A controller, and what is remembered of each object between its passes.
+pub(crate) struct Memory<C> {
     pub controller: Arc<C>,
-    pub dynamic_type: <C::Kind as Resource>::DynamicType,
-    pub objects: SharedRows<C::Kind>,
-    pub queue: Queue,
-    /// Notified of each new list.
-    pub relisted: Notify,
-    pub concurrency: u16,
     pub backoff: Arc<AllBackoffs>,
     pub writer: Writer,
     pub events: Events,
+}
+
+/// Reconciles one kind.
+pub(crate) struct Reconciler<C: Controller> {
+    pub memory: Arc<Memory<C>>,
+    pub dynamic_type: <C::Kind as Resource>::DynamicType,
+    pub objects: Arc<Cache<C::Kind>>,
+    pub queue: Queue,
+    pub concurrency: u16,
     pub health: Arc<Health>,
 }
 
@@ -142,41 +148,54 @@ struct PassGuard<'p, C: Controller> {
 impl<C: Controller> Drop for PassGuard<'_, C> {
     fn drop(&mut self) {
         if self.reconciler.current(self.object).is_none() {
-            self.reconciler.forget(self.uid);
+            self.reconciler.memory.forget(self.uid);
         }
     }
 }
 
-impl<C: Controller> Reconciler<C> {
-    /// For the watch of the objects: requests a pass over each that changes.
-    pub fn on_change(self: &Arc<Self>) -> impl FnMut(bool, Vec<Arc<C::Kind>>) + Send + Sync + use<C> {
-        let reconciler = self.clone();
-        move |is_list, affected| {
-            for object in affected {
-                let uid = ObjectId::of(&*object).uid;
-                if reconciler.objects.read().row(uid).is_none() {
-                    reconciler.forget(uid);
-                } else if !is_list {
-                    reconciler.queue.notify_of(&*object);
-                }
+impl<C: Controller> Memory<C> {
+    /// For the watch of the objects: forgets each that is gone, and requests a pass over each that changes.
+    pub fn on_change(
+        self: &Arc<Self>,
+        queue: &Queue,
+    ) -> impl FnMut(bool, Objects<C>, Objects<C>) + Send + Sync + use<C> {
+        let (memory, queue) = (self.clone(), queue.clone());
+        move |is_list, present, gone| {
+            for object in gone {
+                memory.forget(ObjectId::of(&*object).uid);
             }
             if is_list {
-                reconciler.relisted.notify_one();
+                queue.relist();
+            } else {
+                for object in present {
+                    queue.notify_of(&*object);
+                }
             }
         }
     }
 
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.controller.forget(uid);
+        self.forget_attempts(uid);
+    }
+
+    /// Forgets the attempts at an object. A write that is cut off afterwards is still awaited under another watch.
+    pub fn forget_attempts(&self, uid: &str) {
+        self.backoff.forget(uid);
+        self.writer.forget(uid);
+        self.events.metrics.backing_off.set(self.backoff.len() as u64);
+    }
+}
+
+impl<C: Controller> Reconciler<C> {
     /// Works until the phase says to stop.
     ///
     /// # Errors
     /// When a part of it ended that must not.
-    pub async fn run(
-        self: Arc<Self>,
-        watching: Arc<WatchHandle>,
-        phase: flag::Receiver<Phase>,
-    ) -> anyhow::Result<()> {
+    pub async fn run(self: Arc<Self>, phase: flag::Receiver<Phase>) -> anyhow::Result<()> {
         select! {
-            () = watching.ended() => Err(anyhow::anyhow!("the watch ended")),
+            () = self.objects.watch().ended() => Err(anyhow::anyhow!("the watch ended")),
             never = self.retrigger() => match never {},
             ended = self.work(phase) => ended,
         }
@@ -229,7 +248,7 @@ impl<C: Controller> Reconciler<C> {
             select! {
                 // The first list counts as well, but nobody has to wait for it.
                 biased;
-                () = self.relisted.notified() => {}
+                () = self.queue.relisted() => {}
                 Ok(()) = epoch.changed() => {
                     // At a start and after an outage, watches recover one after another.
                     tokio::time::sleep(RETRIGGER_DEBOUNCE).await;
@@ -250,7 +269,7 @@ impl<C: Controller> Reconciler<C> {
 
     /// The object with this name in the cache; the namespace of a cluster-scoped object is empty.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<C::Kind>> {
-        self.objects.read().by_index(namespace, name).pop()
+        self.objects.by_index(namespace, name).pop()
     }
 
     /// A reference to an object, for logs.
@@ -260,11 +279,11 @@ impl<C: Controller> Reconciler<C> {
 
     /// The object in the cache now; `None` if it is gone.
     fn current(&self, object: &C::Kind) -> Option<Arc<C::Kind>> {
-        self.objects.read().row(ObjectId::of(object).uid)
+        self.objects.row(ObjectId::of(object).uid)
     }
 
     async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Option<Duration> {
-        if !self.writer.catches_up(uid).await {
+        if !self.memory.writer.catches_up(uid).await {
             return Some(CATCH_UP_INTERVAL);
         }
         // The queued object may be older than a write that has reached the cache since.
@@ -273,19 +292,19 @@ impl<C: Controller> Reconciler<C> {
             generation: object.meta().generation.unwrap_or_default(),
             epoch: *self.health.watches.requeue_epoch.borrow(),
         };
-        let retry_key = |step| self.controller.retry_key(&object, step);
-        let (backoffs, retry_in) = self.backoff.of(uid, fingerprint, retry_key);
+        let retry_key = |step| self.memory.controller.retry_key(&object, step);
+        let (backoffs, retry_in) = self.memory.backoff.of(uid, fingerprint, retry_key);
         if backoffs.everything().is_some_and(|failure| failure.is_expected) {
             return retry_in;
         }
-        let longest = self.controller.longest_backoff();
+        let longest = self.memory.controller.longest_backoff();
         let retry_key = retry_key(EVERYTHING);
         let mut run = StepRun { step: EVERYTHING, retry_key, longest, has_progressed: false };
         let started = Instant::now();
         let step = self.step(object.clone(), backoffs.clone(), &mut run);
         let result = timeout(PASS_TIMEOUT, step).await;
         let took = started.elapsed();
-        let repeated = self.writer.repeated(uid);
+        let repeated = self.memory.writer.repeated(uid);
         let failed = match (result, repeated) {
             // A rival that is always faster makes each try to undo its change fail.
             (Ok(ended), Some(repeated))
@@ -293,13 +312,13 @@ impl<C: Controller> Reconciler<C> {
                     repeated.undoes.is_some() && failures.parts.iter().all(|failure| failure.is_expected)
                 }) =>
             {
-                self.events.metrics.passed("repeated", took);
-                self.events.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.kind)).inc();
+                self.memory.events.metrics.passed("repeated", took);
+                self.memory.events.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.kind)).inc();
                 run.longest = run.longest.min(MAX_REPEATED_WRITE_DELAY);
                 vec![repeated.failed()]
             }
             (Ok(Ok(next)), _) => {
-                self.events.metrics.passed("success", took);
+                self.memory.events.metrics.passed("success", took);
                 self.succeeded(uid, &backoffs, run.step, next);
                 let wait = match next {
                     Requeue::After(time) | Requeue::Untried(time) => Some(time),
@@ -311,19 +330,19 @@ impl<C: Controller> Reconciler<C> {
                 return wait.into_iter().chain(retry_in).min();
             }
             (Ok(Err(failures)), _) => {
-                self.events.metrics.passed("error", took);
+                self.memory.events.metrics.passed("error", took);
                 run.has_progressed = failures.has_progressed;
                 failures.parts
             }
             (Err(_), _) => {
-                self.events.metrics.passed("timeout", took);
+                self.memory.events.metrics.passed("timeout", took);
                 vec![timed_out(self.health.election_problem())]
             }
         };
         for Failure { is_stalled, reason, .. } in &failed {
             let category = if *is_stalled { "waits_for_change" } else { "transient" };
             let labels = [("category", category.into()), ("reason", (*reason).into())];
-            self.events.metrics.errors.get_or_create(&labels).inc();
+            self.memory.events.metrics.errors.get_or_create(&labels).inc();
         }
         let was_held = |failed: &Failure| {
             failed.item.as_ref().is_some_and(|item| backoffs.is_item_backing_off(run.step, item))
@@ -345,18 +364,18 @@ impl<C: Controller> Reconciler<C> {
         backoffs: Backoffs,
         run: &mut StepRun,
     ) -> Result<Requeue, Failures> {
-        let observed = self.controller.observe(object.clone(), backoffs).await;
+        let observed = self.memory.controller.observe(object.clone(), backoffs).await;
         let observed: Result<_, Failures> = observed.map_err(Into::into);
         if let Some(step) = observed.as_ref().err().and_then(|failures| failures.step) {
             run.step = step;
-            run.retry_key = self.controller.retry_key(&object, step);
+            run.retry_key = self.memory.controller.retry_key(&object, step);
         }
         let observed = observed?;
-        let action = self.controller.decide(&observed);
+        let action = self.memory.controller.decide(&observed);
         tracing::debug!(?action, "decided");
-        run.step = self.controller.step(&action);
-        run.retry_key = self.controller.retry_key(&object, run.step);
-        self.controller.act(observed, action).await.map_err(Into::into)
+        run.step = self.memory.controller.step(&action);
+        run.retry_key = self.memory.controller.retry_key(&object, run.step);
+        self.memory.controller.act(observed, action).await.map_err(Into::into)
     }
 
     /// Ends the backoff of a step that succeeded, and, if nothing is left to do, of all retries that became due.
@@ -367,10 +386,10 @@ impl<C: Controller> Reconciler<C> {
             Requeue::Untried(_) => return,
             // With one step for everything, the failure may belong to the action after this one.
             Requeue::Written | Requeue::Now if step == EVERYTHING => return,
-            Requeue::Written | Requeue::Now => self.backoff.progressed(uid, step),
-            Requeue::OnChange | Requeue::After(_) => self.backoff.settled(uid),
+            Requeue::Written | Requeue::Now => self.memory.backoff.progressed(uid, step),
+            Requeue::OnChange | Requeue::After(_) => self.memory.backoff.settled(uid),
         }
-        self.events.metrics.backing_off.set(self.backoff.len() as u64);
+        self.memory.events.metrics.backing_off.set(self.memory.backoff.len() as u64);
     }
 
     fn failed(
@@ -382,36 +401,24 @@ impl<C: Controller> Reconciler<C> {
         failure: Failure,
     ) {
         tracing::debug!(step = run.step, item = failure.item, "{failure}");
-        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, fingerprint, run, failure) {
+        if let Some(Failure { reason, message, .. }) =
+            self.memory.backoff.failed(uid, fingerprint, run, failure)
+        {
             // Of many items that fail for the same reason, one is told.
-            let (topic, state) = ((run.step, reason), self.backoff.failing_since(uid));
+            let (topic, state) = ((run.step, reason), self.memory.backoff.failing_since(uid));
             let (about, event) = (object.object_ref(&self.dynamic_type), Events::warning(reason, &message));
-            if self.events.publish_lasting(&about, topic, state, event).is_queued {
+            if self.memory.events.publish_lasting(&about, topic, state, event).is_queued {
                 tracing::warn!(reason, "{message}");
             }
         }
-        self.events.metrics.backing_off.set(self.backoff.len() as u64);
+        self.memory.events.metrics.backing_off.set(self.memory.backoff.len() as u64);
     }
 
     /// Forgets something about all objects of a kind that is no longer watched, because their deletions go unnoticed.
-    pub fn forget_of_all(&self, forget: impl Fn(&Self, &str)) {
-        let objects = self.objects.read().all();
-        for object in objects {
-            forget(self, ObjectId::of(&*object).uid);
+    pub fn forget_of_all(&self, forget: impl Fn(&Memory<C>, &str)) {
+        for object in self.objects.filter(|_| true) {
+            forget(&self.memory, ObjectId::of(&*object).uid);
         }
-    }
-
-    /// Forgets an object that is gone.
-    pub fn forget(&self, uid: &str) {
-        self.controller.forget(uid);
-        self.forget_attempts(uid);
-    }
-
-    /// Forgets the attempts at an object. A write that is cut off afterwards is still awaited under another watch.
-    pub fn forget_attempts(&self, uid: &str) {
-        self.backoff.forget(uid);
-        self.writer.forget(uid);
-        self.events.metrics.backing_off.set(self.backoff.len() as u64);
     }
 }
 

@@ -5,12 +5,12 @@ use std::{fmt::Debug, pin::pin, process::exit, sync::Arc, time::Duration};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Config, Resource};
-use operator_watch::{Discovery, DynamicKind, DynamicRow, SharedRows, Watches};
+use operator_watch::{Cache, Discovery, DynamicKind, DynamicRow, Watches};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
-    sync::{Notify, watch as flag},
+    sync::watch as flag,
     task::{AbortHandle, JoinError, JoinSet, yield_now},
 };
 
@@ -20,7 +20,7 @@ use crate::{
         Arguments, Controller, Identity, Queue, SettingsHandle, Triggers, Validate,
         arguments::start_logging,
         backoff::AllBackoffs,
-        controller::{Phase, Reconciler},
+        controller::{Memory, Phase, Reconciler},
         leader::{LEASE_DURATION, RENEW_DEADLINE},
         probe::probe,
         settings::SettingsFile,
@@ -131,11 +131,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
-        let reconciler = self.reconciler(Arc::new(controller), (), queue, Arc::default());
-        let (objects, on_change) = (&reconciler.objects, reconciler.on_change());
-        let seen = self.writer.primary().clone();
-        let watching = self.watches.watch_primaries(&self.client, seen, objects, on_change);
-        self.run_lifecycle(phase, Box::pin(reconciler.run(watching.into(), follow_phase))).await
+        let memory = self.memory(Arc::new(controller), Arc::default());
+        let (seen, on_change) = (self.writer.primary().clone(), memory.on_change(&queue));
+        let objects = self.watches.cache_primaries(&self.client, seen, on_change);
+        let reconciler = self.reconciler(memory, (), objects, queue);
+        self.run_lifecycle(phase, Box::pin(reconciler.run(follow_phase))).await
     }
 
     /// Runs a controller of any number of kinds, which change with `kinds`, until SIGTERM or SIGINT. A kind whose
@@ -179,24 +179,23 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
                 |(kind, ..): &mut (DynamicKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
             for (kind, task, reconciler) in running.extract_if(.., is_gone) {
                 tracing::info!(id = %kind.id, kind = kind.resource.kind, "no longer watched");
-                reconciler.forget_of_all(Reconciler::forget_attempts);
+                reconciler.forget_of_all(Memory::forget_attempts);
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
                 abort_and_wait(&task).await;
-                reconciler.forget_of_all(|reconciler, uid| reconciler.controller.forget(uid));
+                reconciler.forget_of_all(|memory, uid| memory.controller.forget(uid));
             }
             for kind in wanted {
                 if running.iter().any(|(running, ..)| running.is_same(&kind)) {
                     continue;
                 }
-                let (resource, queue) = (kind.resource.clone(), Queue::default());
-                let reconciler = self.reconciler(controller.clone(), resource, queue, backoff.clone());
-                let (client, served, objects) = (&self.client, &self.discovery, &reconciler.objects);
-                let on_change = reconciler.on_change();
-                let watching = self.watches.watch_kind(kind.clone(), client, served, objects, on_change);
-                let watching = Arc::new(watching);
-                triggers.open(&kind, reconciler.queue.clone(), objects.clone(), watching.clone());
-                let task = tasks.spawn(reconciler.clone().run(watching, phase.clone()));
+                let (memory, queue) = (self.memory(controller.clone(), backoff.clone()), Queue::default());
+                let (client, discovery, on_change) =
+                    (&self.client, &self.discovery, memory.on_change(&queue));
+                let objects = self.watches.cache_kind(kind.clone(), client, discovery, on_change);
+                triggers.open(&kind, queue.clone(), objects.clone());
+                let reconciler = self.reconciler(memory, kind.resource.clone(), objects, queue);
+                let task = tasks.spawn(reconciler.clone().run(phase.clone()));
                 running.push((kind, task, reconciler));
             }
             select! {
@@ -215,25 +214,20 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         Ok(())
     }
 
+    fn memory<C>(&self, controller: Arc<C>, backoff: Arc<AllBackoffs>) -> Arc<Memory<C>> {
+        let (writer, events) = (self.writer.clone(), self.events.clone());
+        Arc::new(Memory { controller, backoff, writer, events })
+    }
+
     fn reconciler<C: Controller>(
         &self,
-        controller: Arc<C>,
+        memory: Arc<Memory<C>>,
         dynamic_type: <C::Kind as Resource>::DynamicType,
+        objects: Arc<Cache<C::Kind>>,
         queue: Queue,
-        backoff: Arc<AllBackoffs>,
     ) -> Arc<Reconciler<C>> {
-        Arc::new(Reconciler {
-            controller,
-            dynamic_type,
-            objects: SharedRows::default(),
-            queue,
-            relisted: Notify::default(),
-            concurrency: self.arguments.concurrency,
-            backoff,
-            writer: self.writer.clone(),
-            events: self.events.clone(),
-            health: self.health.clone(),
-        })
+        let (concurrency, health) = (self.arguments.concurrency, self.health.clone());
+        Arc::new(Reconciler { memory, dynamic_type, objects, queue, concurrency, health })
     }
 }
 
