@@ -19,7 +19,7 @@ use operator_kit::{
     run::Requeue,
     write::Writer,
 };
-use operator_watch::{Cause, ObjectId, Watched, WriteTarget};
+use operator_watch::{Cause, DynamicRow, ObjectId, WriteTarget};
 use serde_json::{Value, json};
 
 use crate::{memory::Memory, metrics::HeldMetrics};
@@ -51,7 +51,7 @@ impl Executor {
         let id = ObjectId::of(target);
         match action {
             Action::Protect => {
-                let next = self.amend(target, &finalizer::add(id.uid, &target.row.finalizers)).await?;
+                let next = self.json_patch(target, &finalizer::add(id.uid, &target.row.finalizers)).await?;
                 self.memory.protected(id.uid);
                 Ok(next)
             }
@@ -64,7 +64,7 @@ impl Executor {
             Action::TakeBack => {
                 let version = target.metadata.resource_version.as_deref().unwrap_or_default();
                 let patch = finalizer::take_back(id.uid, version, &target.row.finalizers);
-                self.amend(target, &patch.unwrap_or_default()).await
+                self.json_patch(target, &patch.unwrap_or_default()).await
             }
             Action::Begin(status) => {
                 self.memory.begins(id.uid);
@@ -92,9 +92,9 @@ impl Executor {
         }
     }
 
-    async fn amend(&self, target: &Watched<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
+    async fn json_patch(&self, target: &DynamicRow<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
         let id = ObjectId::of(target);
-        self.writer.for_object(id).amend(&target.source.watched, id, patch).await?;
+        self.writer.for_object(id).json_patch(&target.write_target, id, patch).await?;
         Ok(Requeue::Written)
     }
 
@@ -127,7 +127,7 @@ impl Executor {
             Cause::NamespaceTerminating => {
                 Unusable::NamespaceTerminating { backup: name, kind: error.object.kind, namespace }.into()
             }
-            _ => error.set_by(&format!("backups.{name}.template")).into(),
+            _ => error.with_template(&format!("backups.{name}.template")).into(),
         })
     }
 
@@ -140,14 +140,14 @@ impl Executor {
     /// policy on annotations, keeps nobody from going on.
     async fn tell(
         &self,
-        target: &Watched<Row>,
+        target: &DynamicRow<Row>,
         held: Option<&Held>,
         status: &BackupStatus,
     ) -> Result<bool, Error> {
         let (id, resource) = (ObjectId::of(target), target.resource());
         let mut patch = json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": id});
         patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
-        let told = self.writer.for_object(id).merge(&target.source.watched, &patch).await;
+        let told = self.writer.for_object(id).merge_patch(&target.write_target, &patch).await;
         let is_written = match told {
             Err(error) if is_refusal(&error) => {
                 tracing::warn!(object = %id, %error, "its status cannot be written, and is kept in memory");
@@ -209,7 +209,7 @@ impl Executor {
     }
 
     /// Publishes the Event of a release. Nobody was told of a backup that took no time.
-    fn tell_of_release(&self, target: &Watched<Row>, held: &Held, outcome: Outcome, message: &str) {
+    fn tell_of_release(&self, target: &DynamicRow<Row>, held: &Held, outcome: Outcome, message: &str) {
         let event = match outcome {
             Outcome::BackedUp if held.status.is_none() => return,
             Outcome::BackedUp => Events::normal("BackedUp", message),
@@ -229,20 +229,20 @@ impl Executor {
     /// Removes the finalizer, with a last status if that is to be told and the server takes it.
     async fn let_go(
         &self,
-        target: &Watched<Row>,
+        target: &DynamicRow<Row>,
         removal: &[PatchOperation],
         status: Option<&BackupStatus>,
     ) -> Result<Requeue, Error> {
         if let Some(status) = status {
             let annotation = finalizer::annotate(BACKUP_STATUS, &status.text());
-            match self.amend(target, &[removal, &[annotation]].concat()).await {
+            match self.json_patch(target, &[removal, &[annotation]].concat()).await {
                 Err(Error::Api(error)) if is_refusal(&error) => {
                     tracing::warn!(object = %ObjectId::of(target), %error, "it is released without a last status");
                 }
                 amended => return amended,
             }
         }
-        self.amend(target, removal).await
+        self.json_patch(target, removal).await
     }
 }
 

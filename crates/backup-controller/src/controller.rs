@@ -14,7 +14,7 @@ use backup_controller::{
     observed::{Observed, Row},
 };
 use operator_kit::run::{Backoffs, Controller, Requeue};
-use operator_watch::Watched;
+use operator_watch::DynamicRow;
 
 use crate::{
     act::Executor,
@@ -33,13 +33,17 @@ pub struct ProtectedObjects {
 }
 
 impl Controller for ProtectedObjects {
-    type Kind = Watched<Row>;
+    type Kind = DynamicRow<Row>;
     /// The turn of a large object lasts until its step is taken; `None` if it is not its turn.
     type Observed = Option<(Observed, Option<Turn>)>;
     type Action = Action;
     type Error = Error;
 
-    async fn observe(&self, target: Arc<Watched<Row>>, backoffs: Backoffs) -> Result<Self::Observed, Error> {
+    async fn observe(
+        &self,
+        target: Arc<DynamicRow<Row>>,
+        backoffs: Backoffs,
+    ) -> Result<Self::Observed, Error> {
         self.observer.observe(target, backoffs).await
     }
 

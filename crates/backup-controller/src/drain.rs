@@ -133,7 +133,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let client = operator.client.clone();
     let settings = operator.settings.current();
     let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
-    let kinds = match drainable(&client, &operator.served_kinds, kinds).await? {
+    let kinds = match drainable(&client, &operator.discovery, kinds).await? {
         Drainable::Served(kinds) => kinds,
         Drainable::Obstacle(obstacle) => {
             tracing::error!("{obstacle}");
@@ -169,7 +169,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let (writer, mut report) = (operator.writer.clone(), Report::new(operator.events.clone(), limit / 4));
     let drain = Drain { client: &client, writer: &writer, until, request_timeout, held_objects };
     let work = drain.until_empty(&mut report, &kinds);
-    let outcome = operator.alone(Box::pin(work)).await;
+    let outcome = operator.with_lease(Box::pin(work)).await;
     report.end().await;
     outcome
 }
@@ -279,7 +279,7 @@ impl Drain<'_> {
             tracing::info!(kind = kind.kind, object = %id, "releasing it without a proven backup");
         }
         let unwatched = WriteTarget::unwatched(kind.clone());
-        match self.writer.for_object(id).amend(&unwatched, id, &patch).await {
+        match self.writer.for_object(id).json_patch(&unwatched, id, &patch).await {
             Ok(()) => Ok(true),
             // It is gone or changed; the next round finds out.
             Err(error) if error.is_stale() => Ok(false),

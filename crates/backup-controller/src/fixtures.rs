@@ -16,7 +16,7 @@ use catena_api::{
 };
 use kube::api::ObjectMeta;
 use operator_kit::run::Backoffs;
-use operator_watch::{SeenVersion, Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, SeenVersion, WriteTarget};
 use serde_json::{Value, json};
 
 /// The field manager of the controller.
@@ -77,16 +77,16 @@ pub fn created(settings: &Settings, target: &Value, attempt: u32) -> Value {
 }
 
 /// An object from its watch.
-pub fn watched(settings: &Settings, object: &Value) -> Arc<Watched<Row>> {
+pub fn watched(settings: &Settings, object: &Value) -> Arc<DynamicRow<Row>> {
     let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
     let resource = settings.kinds["maps"].resource.clone();
-    let source = Source { id: "configmaps".into(), watched: WriteTarget::unwatched(resource) };
+    let write_target = Arc::new(WriteTarget::unwatched(resource));
     let row = Row {
         selected_by: vec!["maps".into()],
         judged_by: settings.by_resource["configmaps"].fingerprint().clone(),
         finalizers: metadata.finalizers.clone().unwrap_or_default(),
     };
-    Arc::new(Watched { metadata, source: source.into(), row })
+    Arc::new(DynamicRow { metadata, kind_id: "configmaps".into(), write_target, row })
 }
 
 /// The status of an object after this attempt has failed.

@@ -21,8 +21,8 @@ use backup_controller::{
     settings::{Entries, ProtectedKind},
 };
 use kube::Client;
-use operator_kit::run::{Backoffs, LiveSettings};
-use operator_watch::{ObjectId, SeenVersion, Watched};
+use operator_kit::run::{Backoffs, SettingsHandle};
+use operator_watch::{DynamicRow, ObjectId, SeenVersion};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -39,7 +39,7 @@ const UNSHOWN_STATUS_DELAY: Duration = Duration::from_secs(30);
 /// Reads the state of a protected object.
 pub struct Observer {
     client: Client,
-    settings: LiveSettings<Settings>,
+    settings: SettingsHandle<Settings>,
     namespaces: Namespaces,
     backups: BackupWatches,
     memory: Memory,
@@ -50,7 +50,7 @@ impl Observer {
     /// An observer that knows the labels of these namespaces, and is told of backups by these watches.
     pub fn new(
         client: Client,
-        settings: LiveSettings<Settings>,
+        settings: SettingsHandle<Settings>,
         namespaces: Namespaces,
         backups: BackupWatches,
         memory: Memory,
@@ -63,11 +63,11 @@ impl Observer {
     /// got our finalizer.
     pub async fn observe(
         &self,
-        target: Arc<Watched<Row>>,
+        target: Arc<DynamicRow<Row>>,
         backoffs: Backoffs,
     ) -> Result<Option<(Observed, Option<Turn>)>, Error> {
         let settings = self.settings.current();
-        let (kind, is_selected) = match settings.entries(&target.source.id, &target.row.judged_by) {
+        let (kind, is_selected) = match settings.entries(&target.kind_id, &target.row.judged_by) {
             Some(entries) => self.entry(entries, &target).await?,
             None => (None, false),
         };
@@ -78,7 +78,7 @@ impl Observer {
         let (mut held, mut excess) = (None, None);
         let (kind, turn) = match kind {
             Some(mut kind) if is_read => {
-                let read = self.large_objects.read(&self.client, &target.source, id).await?;
+                let read = self.large_objects.read(&self.client, &target).await?;
                 let Some((answer, turn)) = read else { return Ok(None) };
                 if is_deleted {
                     if let Some((recorded, state)) = self.held(&settings, &kind, &target, answer).await? {
@@ -92,7 +92,7 @@ impl Observer {
             }
             kind => (kind, None),
         };
-        let backups = kind.as_ref().map(|kind| self.backups.seen(&kind.backup));
+        let backups = kind.as_ref().map(|kind| self.backups.seen_version(&kind.backup));
         let backups = backups.unwrap_or_else(SeenVersion::unwatched);
         Ok(Some((Observed { target, backoffs, kind, is_selected, excess, backups, held }, turn)))
     }
@@ -108,7 +108,7 @@ impl Observer {
     async fn entry(
         &self,
         entries: &Entries,
-        target: &Watched<Row>,
+        target: &DynamicRow<Row>,
     ) -> Result<(Option<Arc<ProtectedKind>>, bool), Error> {
         let namespace = target.metadata.namespace.as_deref();
         for entry in entries.protecting() {
@@ -132,7 +132,7 @@ impl Observer {
         &self,
         settings: &Settings,
         kind: &Arc<ProtectedKind>,
-        target: &Watched<Row>,
+        target: &DynamicRow<Row>,
         answer: live::Answer,
     ) -> Result<Option<(Arc<ProtectedKind>, Held)>, Error> {
         let ObjectId { name, uid, .. } = ObjectId::of(target);
@@ -155,7 +155,7 @@ impl Observer {
         let unshown = told.as_ref().filter(|(told, _)| written.as_ref() != Some(told));
         let tell_again = unshown.map(|(_, since)| UNSHOWN_STATUS_DELAY.saturating_sub(*since));
         let status = told.map(|(told, _)| told).or(written);
-        let kind = match settings.by_resource.get(&*target.source.id) {
+        let kind = match settings.by_resource.get(&*target.kind_id) {
             Some(entries) => entries.recorded(status.as_ref(), kind.clone()),
             None => kind.clone(),
         };

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::{Selector, SelectorExt};
 use operator_kit::run::Backoffs;
-use operator_watch::{PrunedObject, SeenVersion, Watched};
+use operator_watch::{DynamicRow, PrunedObject, SeenVersion};
 
 use crate::{
     annotation::BackupStatus, backup::Situation, error::Unusable, force_release::ForceRelease,
@@ -28,7 +28,7 @@ pub struct Row {
 #[derive(Debug)]
 pub struct Observed {
     /// The object, from its watch.
-    pub target: Arc<Watched<Row>>,
+    pub target: Arc<DynamicRow<Row>>,
     /// The steps that this pass may take.
     pub backoffs: Backoffs,
     /// The entry of the settings that it belongs to; `None` while they are changing.
@@ -67,7 +67,7 @@ pub struct Held {
 }
 
 impl Row {
-    /// Trims an object.
+    /// Prunes an object.
     #[must_use]
     pub fn of(object: PrunedObject, selectors: &[(Arc<str>, Selector)], judged_by: &Arc<str>) -> Self {
         let labels = object.metadata.labels.unwrap_or_default();

@@ -18,7 +18,7 @@ use kube::{
     core::{GroupVersion, GroupVersionKind, Selector},
     discovery::ApiResource,
 };
-use operator_kit::run::{Sample, Validate};
+use operator_kit::run::{TemplateSample, Validate};
 use operator_templates::{Digest, Expression, TemplateError, Templates};
 use serde::Deserialize;
 use serde_json::Value;
@@ -377,14 +377,14 @@ impl Validate for Settings {
         of_templates.chain(backups.values().flat_map(|backup| backup.counts_of_pods())).collect()
     }
 
-    fn samples(&self) -> Vec<Sample> {
+    fn samples(&self) -> Vec<TemplateSample> {
         let mut samples = Vec::new();
         for Backup { name, resource, namespace, is_cluster_scoped, .. } in self.backups().into_values() {
             let namespace = if *is_cluster_scoped { Some(String::new()) } else { namespace.clone() };
             let kind = std::slice::from_ref(resource);
-            let of_backup = Sample::of(&self.templates, name, &VALUES, kind);
+            let of_backup = TemplateSample::of(&self.templates, name, &VALUES, kind);
             samples.extend(
-                of_backup.into_iter().map(|sample| Sample { namespace: namespace.clone(), ..sample }),
+                of_backup.into_iter().map(|sample| TemplateSample { namespace: namespace.clone(), ..sample }),
             );
         }
         samples

@@ -69,7 +69,7 @@ impl Executor {
             Action::Renumber { revision, number } => {
                 let mut patch = json!({"metadata": revision.id(), "revision": number});
                 patch["metadata"]["annotations"] = json!({keys::NUMBERED_AT: Time(observed.now)});
-                own.merge(&self.revisions, &patch).await?;
+                own.merge_patch(&self.revisions, &patch).await?;
             }
             Action::Create { desired, replicas } => {
                 self.apply(observed, &desired, replicas, None, false).await?;
@@ -79,14 +79,14 @@ impl Executor {
             }
             Action::Unpin => {
                 let patch = json!({"metadata": {"annotations": {keys::PINNED_REVISION: null}}});
-                self.writer.merge_own(deployment, patch).await?;
+                self.writer.merge_patch_own(deployment, patch).await?;
             }
             Action::Restart { child, token } => self.restart(observed, &child, token).await?,
             Action::Scale { child, replicas, heals, .. } => {
                 self.scale(observed, &child, replicas, heals).await?;
             }
             Action::Strip { child, field, patch } => {
-                own.undoing(Some(&field)).merge(&observed.place(&child.kind), &patch).await?;
+                own.undoing(Some(&field)).merge_patch(&observed.place(&child.kind), &patch).await?;
             }
             Action::Delete(children) => {
                 let delete = async |child: Arc<Child>| {
@@ -126,7 +126,7 @@ impl Executor {
                 "namespace": own.namespace,
                 "labels": {keys::DEPLOYMENT_UID: own.uid},
                 "annotations": {keys::HASH: rendered.hash},
-                "ownerReferences": [Ownership::controller_reference(deployment)],
+                "ownerReferences": [Ownership::owner_reference(deployment)],
             },
             "data": rendered.object,
             "revision": number,
@@ -156,7 +156,7 @@ impl Executor {
         let mut metadata = json!(orphan.id());
         metadata["labels"] = json!({keys::DEPLOYMENT_UID: own.uid});
         metadata["annotations"] = json!({keys::MADE_FOR: orphan.made_for});
-        metadata["ownerReferences"] = json!([Ownership::controller_reference(deployment)]);
+        metadata["ownerReferences"] = json!([Ownership::owner_reference(deployment)]);
         let adopted =
             json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata});
         self.writer.for_object(own).apply(&self.revisions, &adopted).await?;
@@ -172,7 +172,7 @@ impl Executor {
             restarted_at.set(&mut patch, token.into());
         }
         let own = self.writer.for_object(ObjectId::of(&*observed.deployment));
-        own.merge(&observed.place(&child.kind), &patch).await
+        own.merge_patch(&observed.place(&child.kind), &patch).await
     }
 
     async fn scale(
@@ -192,7 +192,7 @@ impl Executor {
         let undone = heals.then(|| changed.unwrap_or(field).to_string());
         let own = ObjectId::of(deployment);
         let writes = self.writer.for_object(own).undoing(undone.as_deref());
-        writes.merge(&observed.place(&child.kind), &patch).await?;
+        writes.merge_patch(&observed.place(&child.kind), &patch).await?;
         self.memory.scaled(own.uid, &child.uid, replicas, is_known_in(observed));
         Ok(())
     }

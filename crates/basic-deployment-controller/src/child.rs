@@ -48,7 +48,7 @@ impl Row for Child {
 }
 
 impl Child {
-    /// Trims an object of a kind of children.
+    /// Prunes an object of a kind of children.
     #[must_use]
     pub fn of(object: PrunedObject, kind: &Arc<ChildKind>) -> Self {
         let PrunedObject { metadata, mut data } = object;

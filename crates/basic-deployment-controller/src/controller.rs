@@ -24,7 +24,7 @@ use catena_api::{BasicDeployment, keys};
 use kube::Resource;
 use operator_kit::{
     report::{EventType, Events},
-    run::{Backoffs, Controller, LiveSettings, Requeue},
+    run::{Backoffs, Controller, Requeue, SettingsHandle},
 };
 
 use crate::{act::Executor, observe::Observer};
@@ -41,7 +41,7 @@ pub struct Deployments {
     /// Tells what was written.
     pub events: Events,
     /// Say which Events are published.
-    pub settings: LiveSettings<Settings>,
+    pub settings: SettingsHandle<Settings>,
 }
 
 impl Controller for Deployments {
@@ -71,7 +71,7 @@ impl Controller for Deployments {
         {
             self.events.publish(&observed.deployment.object_ref(&()), event);
         }
-        acted.map_err(|error| self.observer.located(error, &observed))
+        acted.map_err(|error| self.observer.with_source(error, &observed))
     }
 
     /// A pin may end the failure, and is no new generation.

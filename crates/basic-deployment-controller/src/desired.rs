@@ -88,17 +88,18 @@ pub fn unread(deployment: &BasicDeployment, settings: &Settings) -> Vec<String> 
 }
 
 /// Adds the values of the fields to an error, if the server rejects the child and names fields.
-pub fn located(error: ApiError, deployment: &BasicDeployment, settings: &Settings) -> ApiError {
+pub fn with_source(error: ApiError, deployment: &BasicDeployment, settings: &Settings) -> ApiError {
     let is_it = |kind: &&Arc<ChildKind>| kind.kind == error.object.kind;
     let Some(kind) = settings.children.iter().find(is_it) else { return error };
     let is_unknown = error.cause == Cause::UnknownField;
     let is_named = |path: &FieldPath| is_unknown && error.fields.contains(&path.to_string());
     let contract = kind.fields();
     if let Some((name, _)) = contract.written().chain(contract.handed()).find(|(_, path)| is_named(path)) {
-        return error.set_by(&format!("contract.{name} of {} in the controller's settings", kind.kind));
+        return error
+            .with_template(&format!("contract.{name} of {} in the controller's settings", kind.kind));
     }
     let (template, subject) = (&deployment.spec.template, subject(deployment));
-    Writer::located(error, &settings.templates, template, &subject, (&kind.api_version, &kind.kind))
+    Writer::with_source(error, &settings.templates, template, &subject, (&kind.api_version, &kind.kind))
 }
 
 fn subject(deployment: &BasicDeployment) -> Subject<'_> {
@@ -129,7 +130,7 @@ impl Desired {
         object["metadata"]["namespace"] = deployment.metadata.namespace.clone().into();
         object["metadata"]["labels"][keys::DEPLOYMENT_UID] = deployment.metadata.uid.clone().into();
         object["metadata"]["annotations"][keys::HASH] = hash.as_str().into();
-        object["metadata"]["ownerReferences"] = json!([Ownership::controller_reference(deployment)]);
+        object["metadata"]["ownerReferences"] = json!([Ownership::owner_reference(deployment)]);
         let token = deployment.spec.restarted_at.clone();
         Self { handed: Handed::of(&deployment.spec, &kind), kind, object, hash, token }
     }

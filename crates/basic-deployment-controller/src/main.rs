@@ -25,8 +25,8 @@ async fn main() -> anyhow::Result<()> {
     let queue = Queue::default();
     let memory = Memory::default();
     let (settings, watches) = (operator.settings.clone(), operator.watches.clone());
-    let (client, served_kinds) = (operator.client.clone(), operator.served_kinds.clone());
-    let observer = Observer::new(client, settings, served_kinds, watches, &queue, memory.clone());
+    let (client, discovery) = (operator.client.clone(), operator.discovery.clone());
+    let observer = Observer::new(client, settings, discovery, watches, &queue, memory.clone());
     let executor = Executor::new(operator.writer.clone(), observer.revisions(), memory);
     let (events, settings) = (operator.events.clone(), operator.settings.clone());
     let deployments = Deployments { observer, executor, events, settings };

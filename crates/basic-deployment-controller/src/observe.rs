@@ -10,7 +10,7 @@ use basic_deployment_controller::{
     Settings, blocking_pod,
     child::Child,
     child_kind::{ChildKind, api_resource},
-    desired::{Desired, located, render, unread},
+    desired::{Desired, render, unread, with_source},
     drift::means_the_same,
     error::{Error, Refusal},
     observed::{Found, Look, Observed},
@@ -20,14 +20,14 @@ use basic_deployment_controller::{
 };
 use catena_api::{BasicDeployment, Pin};
 use jiff::Timestamp;
-use kube::Client;
+use kube::{Client, discovery::Scope};
 use operator_kit::{
     report::StatusAge,
-    run::{Backoffs, LiveSettings, Queue, RenderCache},
+    run::{Backoffs, Queue, RenderCache, SettingsHandle},
     write::Ownership,
 };
 use operator_templates::Rendered;
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKinds, Watches, WriteTarget};
+use operator_watch::{ApiError, Cause, Discovery, Live, ObjectId, Watches, WriteTarget};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -40,8 +40,8 @@ use {
 /// Reads the input of a decision; it owns the caches.
 pub struct Observer {
     client: Client,
-    settings: LiveSettings<Settings>,
-    served_kinds: ServedKinds,
+    settings: SettingsHandle<Settings>,
+    discovery: Discovery,
     children: Children,
     history: History,
     memory: Memory,
@@ -53,17 +53,17 @@ pub struct Observer {
 impl Observer {
     pub fn new(
         client: Client,
-        settings: LiveSettings<Settings>,
-        served_kinds: ServedKinds,
+        settings: SettingsHandle<Settings>,
+        discovery: Discovery,
         watches: Watches,
         queue: &Queue,
         memory: Memory,
     ) -> Self {
         let history = History::new(client.clone(), &watches, queue.clone());
-        let children = Children::new(client.clone(), served_kinds.clone(), watches, queue.clone());
+        let children = Children::new(client.clone(), discovery.clone(), watches, queue.clone());
         children.of(&settings.current().children);
         let unread = RenderCache::default();
-        Self { client, settings, served_kinds, children, history, memory, unread }
+        Self { client, settings, discovery, children, history, memory, unread }
     }
 
     /// The kind and watch of revisions.
@@ -72,11 +72,11 @@ impl Observer {
     }
 
     /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
-    pub fn located(&self, error: Error, observed: &Observed) -> Error {
+    pub fn with_source(&self, error: Error, observed: &Observed) -> Error {
         match error {
             // The rendering of a rollback comes from another template or other parameters.
             Error::Api(error) if observed.pin.is_none() => {
-                located(error, &observed.deployment, &self.settings.current()).into()
+                with_source(error, &observed.deployment, &self.settings.current()).into()
             }
             error => error,
         }
@@ -115,7 +115,7 @@ impl Observer {
             return Err(Error::NotObserved { problem });
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
-        let may_adopt = is_observed && !backoffs.holds(step::ADOPT);
+        let may_adopt = is_observed && !backoffs.is_backing_off(step::ADOPT);
         let orphans = if may_adopt { self.history.left(namespace, name, &revisions) } else { Vec::new() };
         let mut own = seen.children.clone();
         let unlisted = self.unlisted(&deployment, &kinds, &revisions, is_allowed).await?;
@@ -227,10 +227,10 @@ impl Observer {
         if !is_looked_for {
             return Ok(Some(refusal));
         }
-        let Some(served) = self.served_kinds.find(&api_resource(api_version, kind, Some(""))).await? else {
+        let Some((served, _)) = self.discovery.find(&api_resource(api_version, kind, Some(""))).await? else {
             return Ok(None);
         };
-        let may_run = match Live::metadata(&self.client, &served.resource, namespace, name).await {
+        let may_run = match Live::metadata(&self.client, &served, namespace, name).await {
             Ok(found) => found.is_some_and(|found| Ownership::is_controlled_by(&found, uid)),
             // The right to read it went with its entry in the settings. It may have been recorded, but never made.
             Err(error) if error.cause == Cause::Forbidden => {
@@ -271,8 +271,7 @@ impl Observer {
     /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.
     async fn unfound(&self, error: ApiError, kind: &ChildKind) -> Error {
         if error.cause == Cause::KindNotServed
-            && let Ok(Some(served)) = self.served_kinds.find(&kind.api_resource()).await
-            && !served.is_namespaced
+            && let Ok(Some((_, Scope::Cluster))) = self.discovery.find(&kind.api_resource()).await
         {
             let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
             return Refusal::KindNotNamespaced { api_version, kind }.into();

@@ -57,7 +57,7 @@ impl Row for Revision {
 }
 
 impl Revision {
-    /// Trims a `ControllerRevision`.
+    /// Prunes a `ControllerRevision`.
     #[must_use]
     pub fn of(object: PrunedObject) -> Self {
         let PrunedObject { metadata, data } = object;

@@ -6,8 +6,8 @@ use catena_api::{
     contract::{FieldPath, PodController},
     keys::GROUP,
 };
-use operator_kit::run::{Sample, Validate};
-use operator_templates::{Parameter, Templates};
+use operator_kit::run::{TemplateSample, Validate};
+use operator_templates::{ParameterSpec, Templates};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ struct File {
     children: Vec<ChildKind>,
     templates: BTreeMap<String, String>,
     #[serde(default)]
-    parameters: BTreeMap<String, Vec<Parameter>>,
+    parameters: BTreeMap<String, Vec<ParameterSpec>>,
     events: Option<PublishedEvents>,
 }
 
@@ -105,9 +105,9 @@ impl Validate for Settings {
         problems.iter().map(ToString::to_string).chain(unsound).collect()
     }
 
-    fn samples(&self) -> Vec<Sample> {
+    fn samples(&self) -> Vec<TemplateSample> {
         let kinds: Vec<_> = self.children.iter().map(|kind| kind.api_resource()).collect();
-        Sample::of_all(&self.templates, &kinds)
+        TemplateSample::of_all(&self.templates, &kinds)
     }
 }
 

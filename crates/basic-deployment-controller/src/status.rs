@@ -1,15 +1,17 @@
 //! Observed → status. Pure.
 
+use std::time::Duration;
+
 use catena_api::{
     BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus, Pin, StoredRevision,
-    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
+    deletion::{DELETED_BEFORE_OWNER, Deletion, TERMINATING},
     reason::{
         self, CHANGED_WHILE_PAUSED, CHILD_HAS_NO_RESTART, CHILD_PAUSED, FORMER_CHILD_LEAVING, NOT_REPORTED,
         PAUSED, PROGRESS_DEADLINE_EXCEEDED, TOKEN_IN_FUTURE,
     },
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{Conditions, Pace};
+use operator_kit::report::{Conditions, StatusAge};
 use operator_watch::{Failure, NextRetry, ObjectId};
 use replica_contract::{Pause, Stalled};
 
@@ -69,12 +71,12 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let conditions = Conditions::new(generation, observed.now)
         .with(Conditions::READY, is_ready, &reason, message.clone())
         .with(Conditions::PROGRESSING, goes_on, progressing, message.clone())
-        .while_true(Conditions::RECONCILING, !is_ready && goes_on, &reason, message.clone())
-        .while_true(Conditions::STALLED, is_stalled, &reason, message)
-        .while_true(ROLLED_BACK, held.is_some(), "Rollback", held.unwrap_or_default())
-        .while_true(RESTART_BLOCKED, !blocked.is_empty(), blocked, why)
+        .if_true(Conditions::RECONCILING, !is_ready && goes_on, &reason, message.clone())
+        .if_true(Conditions::STALLED, is_stalled, &reason, message)
+        .if_true(ROLLED_BACK, held.is_some(), "Rollback", held.unwrap_or_default())
+        .if_true(RESTART_BLOCKED, !blocked.is_empty(), blocked, why)
         .with_unread_parameters(&deployment.spec.template, &observed.unread)
-        .since(&before);
+        .with_transition_times(&before);
     let new = BasicDeploymentStatus {
         observed_generation: Some(generation),
         ready: is_ready,
@@ -223,12 +225,16 @@ fn rolled_back(pin: &Pin, observed: &Observed) -> String {
     )
 }
 
-/// The urgency of `after`.
+/// The minimum age of `before` when `after` is written.
 ///
-/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are settled when the child
+/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are stable when the child
 /// serves its rendering, or names its blocker.
 #[must_use]
-pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, observed: &Observed) -> Pace {
+pub fn minimum_age(
+    before: &BasicDeploymentStatus,
+    after: &BasicDeploymentStatus,
+    observed: &Observed,
+) -> Duration {
     let known = |status: &BasicDeploymentStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
@@ -242,11 +248,11 @@ pub fn pace(before: &BasicDeploymentStatus, after: &BasicDeploymentStatus, obser
         (generation, blocker, [status.ready, is_stalled, goes_on, waits_for_former])
     };
     if known(before) != known(after) {
-        return Pace::Urgent;
+        return StatusAge::NOW;
     }
     let are_at_rest =
         after.blocked_by.is_some() || observed.child.ours().is_some_and(|child| observed.serves(child));
-    if are_at_rest { Pace::Settled } else { Pace::Counting }
+    if are_at_rest { StatusAge::STABLE } else { StatusAge::PROGRESSING }
 }
 
 /// Reasons of the parent that are read back from its status: by the next leader, and by people.
@@ -381,7 +387,7 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
 /// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let child = observed.children().next().filter(|_| deletion.is_foreground());
-    let message = child.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
+    let message = child.map_or_else(|| deletion.message(), |_| DELETED_BEFORE_OWNER.to_owned());
     let object = child.map_or_else(|| itself(&observed.deployment), |child| identity(child));
     BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
 }

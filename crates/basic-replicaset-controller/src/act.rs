@@ -95,15 +95,21 @@ impl Executor {
             metadata["labels"][keys::REPLICA_SET_UID] = own.uid.into();
             metadata["annotations"][keys::HASH] = revision.into();
             metadata["annotations"][keys::SLOT] = slot.as_str().into();
-            metadata["ownerReferences"] = json!([Ownership::controller_reference(set)]);
+            metadata["ownerReferences"] = json!([Ownership::owner_reference(set)]);
             Ok(pod)
         };
         let created = self.writer.for_object(own).create_with(&self.pods, make).await;
         created.map_err(|error| match error {
             Error::Api(error) => {
                 let templates = &self.revisions.settings.current().templates;
-                Writer::located(error, templates, &set.spec.template, &subject(set, &suffix), ("v1", "Pod"))
-                    .into()
+                Writer::with_source(
+                    error,
+                    templates,
+                    &set.spec.template,
+                    &subject(set, &suffix),
+                    ("v1", "Pod"),
+                )
+                .into()
             }
             error => error,
         })
@@ -138,14 +144,14 @@ impl Executor {
             "annotations": {keys::SLOT: slot.to_string()},
         });
         let patch = json!({"metadata": metadata});
-        Ok(self.writer.for_object(ObjectId::of(set)).merge(&self.pods, &patch).await?)
+        Ok(self.writer.for_object(ObjectId::of(set)).merge_patch(&self.pods, &patch).await?)
     }
 
     /// Adds the label and the owner, and keeps all others.
     async fn adopt(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
         let mut metadata = json!(pod.id());
         metadata["labels"] = json!({keys::REPLICA_SET_UID: ObjectId::of(set).uid});
-        metadata["ownerReferences"] = json!([Ownership::controller_reference(set)]);
+        metadata["ownerReferences"] = json!([Ownership::owner_reference(set)]);
         let patch = json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata});
         self.writer.for_object(ObjectId::of(set)).apply(&self.pods, &patch).await?;
         Ok(())

@@ -30,8 +30,8 @@ async fn main() -> anyhow::Result<()> {
     let requests = queue.clone();
     let watch = Watch::all(&operator.client, &()).labelled(keys::REPLICA_SET_UID);
     let shared = Interner::default();
-    let trim = move |pod| PodRow::of(pod, &shared);
-    let pods = operator.watches.cache(watch, trim, move |pod: &PodRow| {
+    let prune = move |pod| PodRow::of(pod, &shared);
+    let pods = operator.watches.cache(watch, prune, move |pod: &PodRow| {
         if let Some(owner) = &pod.owner {
             requests.notify(&pod.namespace, &owner.name);
         }
@@ -42,7 +42,7 @@ async fn main() -> anyhow::Result<()> {
         writer: operator.writer.clone(),
         memory: memory.clone(),
         revisions: revisions.clone(),
-        pods: WriteTarget::of::<Pod>(pods.watch().seen()),
+        pods: WriteTarget::of::<Pod>(pods.watch().seen_version()),
     };
     let observer = Observer { client: operator.client.clone(), pods, memory, revisions };
     operator.run(ReplicaSets { observer, executor }, queue).await

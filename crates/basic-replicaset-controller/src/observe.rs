@@ -99,13 +99,13 @@ impl Observer {
         // The search looks at every pod of the cluster, and matters only before a creation.
         let is_short = has_too_few(&observed, observed.revision.as_deref().ok());
         observed.succession = succession_ends_in(&set, observed.now)
-            .filter(|_| is_short && !self.pods.find(is_former).is_empty());
+            .filter(|_| is_short && !self.pods.filter(is_former).is_empty());
         Ok(observed)
     }
 
-    /// The pods of the set with this uid. An orphan is in the group of its revision, which can be any text.
+    /// The pods of the set with this uid. An orphan is indexed by its revision, which can be any text.
     fn owned(&self, namespace: &str, uid: &str) -> Vec<Arc<PodRow>> {
-        let mut pods = self.pods.group(namespace, uid);
+        let mut pods = self.pods.by_index(namespace, uid);
         pods.retain(|pod| pod.owner.is_some());
         pods
     }
@@ -128,7 +128,7 @@ impl Observer {
     async fn look_up_names(&self, observed: &mut Observed) {
         let set = observed.set.clone();
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
-        let may_look = !observed.backoffs.holds(step::LOOK_UP);
+        let may_look = !observed.backoffs.is_backing_off(step::LOOK_UP);
         let is_shown = |slot| observed.pods.iter().any(|pod| pod.slot == Some(slot));
         let is_made = |revision: &String| {
             observed.revision.as_ref().ok() == Some(revision) || observed.former.as_ref() == Some(revision)
@@ -171,9 +171,9 @@ impl Observer {
     async fn look_up_orphans(&self, observed: &mut Observed, revision: &str) -> Result<(), ApiError> {
         let set = observed.set.clone();
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
-        let mut candidates = self.pods.group(namespace, revision);
+        let mut candidates = self.pods.by_index(namespace, revision);
         candidates.retain(|pod| pod.owner.is_none() && pod.counts() && !self.memory.is_known_other(uid, pod));
-        if observed.backoffs.holds(step::LOOK_UP) {
+        if observed.backoffs.is_backing_off(step::LOOK_UP) {
             observed.unclear += candidates.len();
             return Ok(());
         }

@@ -107,7 +107,7 @@ impl Observed {
     /// Whether a step failed for so many slots or pods that it will fail for another one, too.
     #[must_use]
     pub fn is_in_vain(&self, step: &str) -> bool {
-        self.backoffs.held_items(step) >= MAX_FAILED_ITEMS + self.wanted()
+        self.backoffs.backing_off_items(step) >= MAX_FAILED_ITEMS + self.wanted()
     }
 
     /// The number of pods that the set has or may have, but that are not among [`Self::pods`]: no others are created in
@@ -174,8 +174,8 @@ impl Observed {
     #[must_use]
     pub fn kept_for(&self, pod: &PodRow) -> Duration {
         let lived = match &pod.state {
-            PodState::Finished(trouble) if self.now < pod.created => {
-                trouble.since.duration_since(pod.created)
+            PodState::Finished(problem) if self.now < pod.created => {
+                problem.since.duration_since(pod.created)
             }
             _ => SignedDuration::ZERO,
         };

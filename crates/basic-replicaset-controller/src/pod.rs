@@ -6,7 +6,7 @@ use catena_api::{BasicReplicaSet, keys};
 use jiff::Timestamp;
 use operator_kit::write::Ownership;
 use operator_watch::{ObjectId, Row};
-use pod_state::{Phase, PodState, TrimmedPod};
+use pod_state::{Phase, PodState, PrunedPod};
 
 use crate::interner::Interner;
 
@@ -66,12 +66,12 @@ impl Row for PodRow {
         ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
     }
 
-    /// An orphan is grouped by its revision, by which its next set looks it up.
+    /// An orphan is indexed by its revision, by which its next set looks it up.
     fn index_key(&self) -> Option<&str> {
         Some(self.owner.as_ref().map_or(&self.revision, |owner| &owner.uid))
     }
 
-    fn equals(&self, newer: &Self) -> bool {
+    fn is_unchanged(&self, newer: &Self) -> bool {
         self == newer
     }
 
@@ -86,13 +86,13 @@ impl Row for PodRow {
 const LONGEST_HASH: usize = 64;
 
 impl PodRow {
-    /// Trims a pod, and shares with other rows what it has in common with them.
+    /// Prunes a pod, and shares with other rows what it has in common with them.
     #[must_use]
-    pub fn of(pod: TrimmedPod, shared: &Interner) -> Self {
+    pub fn of(pod: PrunedPod, shared: &Interner) -> Self {
         let mut state = pod.state();
-        if let PodState::NotReady(trouble) | PodState::Finished(trouble) = &mut state {
-            trouble.reason = shared.intern(&trouble.reason);
-            trouble.message = shared.intern(&trouble.message);
+        if let PodState::NotReady(problem) | PodState::Finished(problem) = &mut state {
+            problem.reason = shared.intern(&problem.reason);
+            problem.message = shared.intern(&problem.message);
         }
         let (phase, restarts, node) = (pod.phase(), pod.restarts(), shared.intern(pod.node()));
         let ready_since = pod.ready_since().filter(|_| state == PodState::Ready);
@@ -202,16 +202,16 @@ mod tests {
     #[test]
     fn pods_that_wait_for_the_same_reason_share_its_texts() {
         let shared = Interner::default();
-        let trouble = |name: &str| {
+        let problem = |name: &str| {
             let scheduled = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "0/3 nodes are available: 3 Insufficient cpu."});
             let pod = json!({"metadata": {"name": name}, "status": {"conditions": [scheduled]}});
             match PodRow::of(serde_json::from_value(pod).unwrap(), &shared).state {
-                PodState::NotReady(trouble) => trouble,
+                PodState::NotReady(problem) => problem,
                 state => panic!("{state:?}"),
             }
         };
-        let (one, other) = (trouble("a"), trouble("b"));
+        let (one, other) = (problem("a"), problem("b"));
         assert!(Arc::ptr_eq(&one.reason, &other.reason) && Arc::ptr_eq(&one.message, &other.message));
         assert!(one.message.contains("Insufficient"));
     }

@@ -8,7 +8,7 @@ use basic_replicaset_controller::{
     revision::{POD, placeholder, record, recorded_pod, revision, subject, unread},
 };
 use catena_api::{BasicReplicaSet, LastServed};
-use operator_kit::run::{LiveSettings, RenderCache};
+use operator_kit::run::{RenderCache, SettingsHandle};
 use operator_templates::TemplateError;
 use serde_json::Value;
 
@@ -19,13 +19,13 @@ pub type Outcome = (Result<String, TemplateError>, Vec<String>);
 #[derive(Clone)]
 pub struct Revisions {
     /// The settings that they follow.
-    pub settings: LiveSettings<Settings>,
+    pub settings: SettingsHandle<Settings>,
     renderings: Arc<RenderCache<Outcome>>,
 }
 
 impl Revisions {
     /// Revisions that follow these settings.
-    pub fn new(settings: LiveSettings<Settings>) -> Self {
+    pub fn new(settings: SettingsHandle<Settings>) -> Self {
         Self { settings, renderings: Arc::default() }
     }
 

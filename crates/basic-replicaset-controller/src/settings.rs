@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use catena_api::keys;
 use k8s_openapi::api::core::v1::Pod;
 use kube::discovery::ApiResource;
-use operator_kit::run::{Sample, Validate};
-use operator_templates::{Parameter, Templates};
+use operator_kit::run::{TemplateSample, Validate};
+use operator_templates::{ParameterSpec, Templates};
 use serde::Deserialize;
 
 use crate::revision::POD;
@@ -27,7 +27,7 @@ pub struct Settings {
 struct File {
     templates: BTreeMap<String, String>,
     #[serde(default)]
-    parameters: BTreeMap<String, Vec<Parameter>>,
+    parameters: BTreeMap<String, Vec<ParameterSpec>>,
     revision_label: Option<String>,
 }
 
@@ -52,8 +52,8 @@ impl Validate for Settings {
         self.templates.problems(&[POD]).iter().map(ToString::to_string).collect()
     }
 
-    fn samples(&self) -> Vec<Sample> {
-        Sample::of_all(&self.templates, &[ApiResource::erase::<Pod>(&())])
+    fn samples(&self) -> Vec<TemplateSample> {
+        TemplateSample::of_all(&self.templates, &[ApiResource::erase::<Pod>(&())])
     }
 }
 

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use catena_api::{
     BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed,
-    deletion::{Deletion, HAS_TO_GO_FIRST, TERMINATING},
+    deletion::{DELETED_BEFORE_OWNER, Deletion, TERMINATING},
     keys, reason,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use operator_kit::report::{Conditions, Pace};
+use operator_kit::report::{Conditions, StatusAge};
 use operator_watch::{Failure, NextRetry, ObjectId};
 use pod_state::{PodState, START_TOLERANCE};
 
@@ -83,15 +83,15 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     };
     let conditions = Conditions::new(generation, observed.now)
         .with(Conditions::READY, is_ready, reason, message.clone())
-        .while_true(
+        .if_true(
             Conditions::RECONCILING,
             !is_ready && !is_stalled && deletion.is_none(),
             reason,
             message.clone(),
         )
-        .while_true(Conditions::STALLED, is_stalled, reason, message)
+        .if_true(Conditions::STALLED, is_stalled, reason, message)
         .with_unread_parameters(&set.spec.template, &observed.unread)
-        .since(&before.conditions);
+        .with_transition_times(&before.conditions);
     let new = BasicReplicaSetStatus {
         observed_generation: Some(generation),
         replicas,
@@ -133,12 +133,16 @@ fn why_unreplaced(observed: &Observed, last_served: Option<&LastServed>, availab
     ))
 }
 
-/// The urgency of `after`.
+/// The minimum age of `before` when `after` is written.
 ///
-/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are settled when no pod is
+/// Mere numbers are not urgent, nor is another pod that blocks for the same reason. Numbers are stable when no pod is
 /// starting or terminating.
 #[must_use]
-pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, observed: &Observed) -> Pace {
+pub fn minimum_age(
+    before: &BasicReplicaSetStatus,
+    after: &BasicReplicaSetStatus,
+    observed: &Observed,
+) -> Duration {
     let known = |status: &BasicReplicaSetStatus| {
         let blocker =
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
@@ -148,24 +152,24 @@ pub fn pace(before: &BasicReplicaSetStatus, after: &BasicReplicaSetStatus, obser
         (status.observed_generation.or(after.observed_generation), blocker, state)
     };
     if known(before) != known(after) {
-        return Pace::Urgent;
+        return StatusAge::NOW;
     }
     let is_at_rest = |pod: &PodRow| match &pod.state {
         PodState::Ready => true,
-        PodState::NotReady(trouble) => trouble.is_known,
+        PodState::NotReady(problem) => problem.is_conclusive,
         PodState::Finished(_) | PodState::Terminating => false,
     };
     let is_replacing = observed.revision.is_ok() && after.updated < after.replicas;
     let are_at_rest = !is_replacing && observed.pods.iter().all(|pod| is_at_rest(pod));
-    if are_at_rest { Pace::Settled } else { Pace::Counting }
+    if are_at_rest { StatusAge::STABLE } else { StatusAge::PROGRESSING }
 }
 
 /// The time until a starting pod has taken too long.
 #[must_use]
 pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     let left = |pod: &PodRow| match &pod.state {
-        PodState::NotReady(trouble) if !trouble.is_known => {
-            Some(START_TOLERANCE.saturating_sub(trouble.age(observed.now)))
+        PodState::NotReady(problem) if !problem.is_conclusive => {
+            Some(START_TOLERANCE.saturating_sub(problem.age(observed.now)))
         }
         _ => None,
     };
@@ -190,7 +194,7 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
     of_step.cloned().or_else(|| refused.map(|error| Failure::stalled(error.reason, &*error.message)))
 }
 
-/// The set itself while it cannot create pods, otherwise the first pod with a trouble, in the order of their slots.
+/// The set itself while it cannot create pods, otherwise the first pod with a problem, in the order of their slots.
 fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
@@ -202,18 +206,20 @@ fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedB
         let blocker = BlockedBy::new(own, failure.reason, &failure.message, since);
         return Some(BlockedBy { next_retry, ..blocker });
     }
-    let first =
-        observed.pods.iter().filter_map(|pod| pod.state.blocker(observed.now).map(|trouble| (pod, trouble)));
-    let (pod, trouble) =
-        first.min_by_key(|(pod, trouble)| (!trouble.is_known, pod.slot, pod.name.clone()))?;
-    let since = Some(Time(trouble.since));
-    Some(BlockedBy::new(["v1", "Pod", &pod.name], &trouble.reason, &trouble.message, since))
+    let first = observed
+        .pods
+        .iter()
+        .filter_map(|pod| pod.state.reportable_problem(observed.now).map(|problem| (pod, problem)));
+    let (pod, problem) =
+        first.min_by_key(|(pod, problem)| (!problem.is_conclusive, pod.slot, pod.name.clone()))?;
+    let since = Some(Time(problem.since));
+    Some(BlockedBy::new(["v1", "Pod", &pod.name], &problem.reason, &problem.message, since))
 }
 
 /// The object that its deletion waits for: a pod that has to be gone before, or itself while it has finalizers.
 fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
     let first = observed.pods.iter().filter(|_| deletion.is_foreground()).min_by_key(|pod| pod.slot);
-    let message = first.map_or_else(|| deletion.message(), |_| HAS_TO_GO_FIRST.to_owned());
+    let message = first.map_or_else(|| deletion.message(), |_| DELETED_BEFORE_OWNER.to_owned());
     let object = first.map_or_else(|| itself(&observed.set), |pod| ["v1", "Pod", &*pod.name]);
     BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
 }

@@ -12,7 +12,8 @@ pub const TERMINATING: &str = "Terminating";
 
 /// Message of `blockedBy` about a dependent that a deletion in the foreground waits for. The finalizers are those of its
 /// owner, and not its own.
-pub const HAS_TO_GO_FIRST: &str = "has to be gone before its owner, which is being deleted in the foreground";
+pub const DELETED_BEFORE_OWNER: &str =
+    "has to be gone before its owner, which is being deleted in the foreground";
 
 /// Age from which a deletion is reported: most objects are gone before.
 const REPORT_DELAY: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use catena_terminal::cut;
 use kube::core::DynamicObject;
-use pod_state::{Phase, PodState, TrimmedPod};
+use pod_state::{Phase, PodState, PrunedPod};
 use serde_json::json;
 
 use super::{Health, State};
@@ -21,28 +21,28 @@ pub fn health(pod: &DynamicObject) -> Health {
         "spec": {"nodeName": text(pod, "/spec/nodeName").unwrap_or_default()},
         "status": pod.data.get("status").filter(|status| status.is_object()).unwrap_or(&json!({})),
     });
-    let Ok(known) = serde_json::from_value::<TrimmedPod>(known) else {
+    let Ok(known) = serde_json::from_value::<PrunedPod>(known) else {
         return Health::new(State::Present, "", "");
     };
-    let (state, trouble) = match known.state() {
+    let (state, problem) = match known.state() {
         PodState::Ready => return Health::new(State::Ready, "", "").since(known.ready_since().or(created)),
         PodState::Finished(_) if text(pod, "/status/phase") == Some("Succeeded") => {
             return Health::new(State::Done, "Succeeded", "");
         }
         PodState::Terminating => return Health::new(State::Terminating, "Terminating", ""),
-        PodState::Finished(trouble) => (State::Failed, trouble),
-        PodState::NotReady(trouble) if trouble.is_known => (State::Stuck, trouble),
-        PodState::NotReady(trouble) => (State::Moving, trouble),
+        PodState::Finished(problem) => (State::Failed, problem),
+        PodState::NotReady(problem) if problem.is_conclusive => (State::Stuck, problem),
+        PodState::NotReady(problem) => (State::Moving, problem),
     };
     let is_starting = state == State::Moving && known.phase() != Phase::Running;
     let gated = conditions(pod).into_iter().find(|found| found.reason == GATED && state == State::Moving);
     let (reason, said) = match &gated {
-        _ if is_starting => ("Starting", &*trouble.message),
+        _ if is_starting => ("Starting", &*problem.message),
         Some(gated) => (GATED, gated.message.as_str()),
-        None => (&*trouble.reason, &*trouble.message),
+        None => (&*problem.reason, &*problem.message),
     };
     let message = format!("{said}{}", last_run(pod, reason).unwrap_or_default());
-    let since = Some(trouble.since).filter(|since| *since != jiff::Timestamp::default());
+    let since = Some(problem.since).filter(|since| *since != jiff::Timestamp::default());
     Health::new(state, reason, message).since(since)
 }
 

@@ -12,7 +12,7 @@ use operator_kit::{
     run::Requeue,
     write::{Ownership, Writer},
 };
-use operator_watch::{ApiError, ObjectId, Watched};
+use operator_watch::{ApiError, DynamicRow, ObjectId};
 use serde_json::{Value, json};
 
 /// The topic of Events about why a command is not bound.
@@ -34,19 +34,19 @@ impl Executor {
         let command = &*observed.command;
         match action {
             Action::Bind(owner) => {
-                self.amend(command, &patch(command, &owner)).await?;
+                self.json_patch(command, &patch(command, &owner)).await?;
                 Ok(Requeue::Written)
             }
             Action::Refresh(owner) => {
                 let owners = Some(command.row.owners.to_vec());
                 let metadata = ObjectMeta { owner_references: owners, ..command.metadata.clone() };
                 if let Some(patch) = Ownership::refreshed(&metadata, &owner.uid, &owner.api_version) {
-                    self.amend(command, &patch).await?;
+                    self.json_patch(command, &patch).await?;
                 }
                 Ok(Requeue::Written)
             }
             Action::Report(condition) => {
-                let (id, kind) = (ObjectId::of(command), &command.source.watched);
+                let (id, kind) = (ObjectId::of(command), &command.write_target);
                 self.writer.for_object(id).apply_conditions(kind, id, &[*condition]).await?;
                 Ok(Requeue::Written)
             }
@@ -59,14 +59,18 @@ impl Executor {
         }
     }
 
-    async fn amend(&self, command: &Watched<CommandRow>, patch: &[PatchOperation]) -> Result<(), ApiError> {
+    async fn json_patch(
+        &self,
+        command: &DynamicRow<CommandRow>,
+        patch: &[PatchOperation],
+    ) -> Result<(), ApiError> {
         let id = ObjectId::of(command);
-        self.writer.for_object(id).amend(&command.source.watched, id, patch).await
+        self.writer.for_object(id).json_patch(&command.write_target, id, patch).await
     }
 
     /// Reports a verdict, unless its reason was reported of the same spec a short time ago, and returns the time until it is
     /// due again.
-    fn tell(&self, command: &Watched<CommandRow>, verdict: &Verdict) -> Duration {
+    fn tell(&self, command: &DynamicRow<CommandRow>, verdict: &Verdict) -> Duration {
         let Verdict { reason, message, .. } = verdict;
         let is_preview = command.row.kind.mode == Mode::Observe && *reason == "WouldBind";
         let event =
@@ -78,7 +82,7 @@ impl Executor {
 
 /// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object
 /// in its observed state.
-fn patch(command: &Watched<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
+fn patch(command: &DynamicRow<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
     let (row, version) = (&command.row, command.metadata.resource_version.as_deref().unwrap_or_default());
     let mut patch = Ownership::exactly(ObjectId::of(command).uid, version).to_vec();
     let (map, key) = match row.kind.mode {

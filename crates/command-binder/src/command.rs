@@ -1,4 +1,4 @@
-//! A command, trimmed to the input of a decision: its expressions are evaluated when it arrives.
+//! A command, pruned to the input of a decision: its expressions are evaluated when it arrives.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -42,7 +42,7 @@ pub enum Finding {
 }
 
 impl CommandRow {
-    /// Trims an object of the kind.
+    /// Prunes an object of the kind.
     pub fn of(kind: &Arc<CommandKind>, object: PrunedObject) -> Self {
         let PrunedObject { metadata, data } = &object;
         let record = |map: &Option<BTreeMap<String, String>>, key: &str| {

@@ -13,7 +13,7 @@ use command_binder::{
     observed::Observed,
 };
 use operator_kit::run::{Backoffs, Controller, Requeue};
-use operator_watch::{ApiError, Watched};
+use operator_watch::{ApiError, DynamicRow};
 
 use crate::{act::Executor, observe::Observer};
 
@@ -26,7 +26,7 @@ pub struct Commands {
 }
 
 impl Controller for Commands {
-    type Kind = Watched<CommandRow>;
+    type Kind = DynamicRow<CommandRow>;
     type Observed = Observed;
     type Action = Action;
     type Error = ApiError;

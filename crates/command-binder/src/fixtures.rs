@@ -8,17 +8,17 @@ use command_binder::{
 };
 use command_kinds::CommandKind;
 use operator_kit::run::Backoffs;
-use operator_watch::{PrunedObject, Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, PrunedObject, WriteTarget};
 
 /// The object as a command of the kind.
-pub fn command(kind: &Arc<CommandKind>, object: PrunedObject) -> Watched<CommandRow> {
-    let watched = WriteTarget::unwatched(kind.resource.clone());
-    let source = Arc::new(Source { id: kind.id.clone(), watched });
-    Watched { metadata: object.metadata.clone(), source, row: CommandRow::of(kind, object) }
+pub fn command(kind: &Arc<CommandKind>, object: PrunedObject) -> DynamicRow<CommandRow> {
+    let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
+    let (kind_id, metadata) = (kind.id.clone(), object.metadata.clone());
+    DynamicRow { metadata, kind_id, write_target, row: CommandRow::of(kind, object) }
 }
 
 /// An observation at this time of a command that is reported by Events.
-pub fn observed(command: Watched<CommandRow>, target: Option<Target>, now: &str) -> Observed {
+pub fn observed(command: DynamicRow<CommandRow>, target: Option<Target>, now: &str) -> Observed {
     Observed {
         command: Arc::new(command),
         backoffs: Backoffs::default(),

@@ -28,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
     let operator = Operator::<Settings>::start(IDENTITY, IDENTITY.parse()).await?;
     let (waiting, triggers) = (Waiting::default(), Triggers::default());
     let executor = Executor::new(operator.writer.clone(), operator.events.clone());
-    let observer = Observer::new(operator.client.clone(), operator.served_kinds.clone(), waiting.clone());
+    let observer = Observer::new(operator.client.clone(), operator.discovery.clone(), waiting.clone());
     let catalog = Catalog::new(&operator, waiting, triggers.clone());
     let (sender, kinds) = watch::channel(Vec::new());
     // The operator ends when this does: nobody else holds the sender.

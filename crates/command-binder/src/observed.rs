@@ -4,8 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::discovery::{ApiResource, Scope};
 use operator_kit::run::Backoffs;
-use operator_watch::{ServedKind, Watched};
+use operator_watch::DynamicRow;
 
 use crate::command::CommandRow;
 
@@ -13,7 +14,7 @@ use crate::command::CommandRow;
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The command.
-    pub command: Arc<Watched<CommandRow>>,
+    pub command: Arc<DynamicRow<CommandRow>>,
     /// The steps that this pass may take.
     pub backoffs: Backoffs,
     /// The time of the observation.
@@ -35,8 +36,8 @@ pub enum Target {
     NotServed,
     /// Its kind is served.
     Served {
-        /// The served kind.
-        kind: ServedKind,
+        /// The kind, in a version that is served, and its scope.
+        kind: (ApiResource, Scope),
         /// The object with that name, if there is one where the command may have its target.
         object: Option<TargetObject>,
     },
@@ -61,16 +62,5 @@ impl Observed {
         created.map_or(Duration::ZERO, |created| {
             Duration::try_from(self.now.duration_since(created.0)).unwrap_or_default()
         })
-    }
-}
-
-impl Target {
-    /// The kind and the object, if both exist.
-    #[must_use]
-    pub fn found(&self) -> Option<(&ServedKind, &TargetObject)> {
-        match self {
-            Self::Served { kind, object: Some(object) } => Some((kind, object)),
-            _ => None,
-        }
     }
 }

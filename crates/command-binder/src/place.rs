@@ -3,7 +3,6 @@
 use catena_api::reason;
 use command_kinds::{Reference, Scope};
 use kube::api::ObjectMeta;
-use operator_watch::ServedKind;
 
 use crate::verdict::Verdict;
 
@@ -12,11 +11,10 @@ use crate::verdict::Verdict;
 pub fn place<'c>(
     metadata: &'c ObjectMeta,
     to: &Reference,
-    kind: &ServedKind,
+    is_namespaced: bool,
 ) -> Result<Option<&'c str>, Verdict> {
-    if to.kind.scope.is_some_and(|said| (said == Scope::Namespaced) != kind.is_namespaced) {
-        let (scope, said) =
-            if kind.is_namespaced { ("Namespaced", "Cluster") } else { ("Cluster", "Namespaced") };
+    if to.kind.scope.is_some_and(|said| (said == Scope::Namespaced) != is_namespaced) {
+        let (scope, said) = if is_namespaced { ("Namespaced", "Cluster") } else { ("Cluster", "Namespaced") };
         return Err(Verdict::refused(
             reason::SCOPE_MISMATCH,
             format!(
@@ -24,7 +22,7 @@ pub fn place<'c>(
             ),
         ));
     }
-    if !kind.is_namespaced {
+    if !is_namespaced {
         return Ok(None);
     }
     match (metadata.namespace.as_deref(), to.namespace.as_deref()) {

@@ -14,7 +14,7 @@ pub fn changed(observed: &Observed, verdict: &Verdict) -> Option<Condition> {
     let generation = command.metadata.generation.unwrap_or_default();
     let condition = Conditions::new(generation, observed.now)
         .with(BOUND, verdict.is_bound, verdict.reason, verdict.message.as_str())
-        .since(before.map_or(&[], std::slice::from_ref))
+        .with_transition_times(before.map_or(&[], std::slice::from_ref))
         .pop()?;
     (before != Some(&condition)).then_some(condition)
 }

@@ -57,7 +57,7 @@ impl Definitions {
     /// The kinds that are described.
     #[must_use]
     pub fn kinds(&self) -> Vec<Arc<CommandKind>> {
-        let definitions = self.0.find(|_| true);
+        let definitions = self.0.filter(|_| true);
         let mut kinds: Vec<_> = definitions.iter().map(|definition| definition.kind.clone()).collect();
         kinds.sort_by(|a, b| a.id.cmp(&b.id));
         kinds

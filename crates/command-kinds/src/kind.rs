@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc};
 
 use kube::{core::GroupVersionKind, discovery::ApiResource};
 use operator_templates::Expression;
-use operator_watch::{PrunedObject, WatchedKind};
+use operator_watch::{DynamicKind, PrunedObject};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
@@ -196,13 +196,13 @@ impl CommandKind {
         &self,
         also_by: &str,
         read: impl Fn(PrunedObject) -> R + Send + Sync + 'static,
-    ) -> WatchedKind<R> {
-        WatchedKind {
+    ) -> DynamicKind<R> {
+        DynamicKind {
             id: self.id.clone(),
             resource: self.resource.clone().into(),
             selector: self.selector.clone(),
             is_metadata_only: false,
-            trim: Arc::new(read),
+            prune: Arc::new(read),
             fingerprint: format!("{} {also_by}", self.fingerprint),
         }
     }

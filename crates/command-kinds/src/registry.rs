@@ -5,9 +5,9 @@ use std::{collections::HashSet, sync::Arc};
 use kube::Client;
 use operator_kit::{
     report::Events,
-    run::{LiveSettings, Operator, Validate},
+    run::{Operator, SettingsHandle, Validate},
 };
-use operator_watch::{WatchedKind, Watches};
+use operator_watch::{DynamicKind, Watches};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -21,7 +21,7 @@ use crate::{discovery::Definitions, kind::CommandKind, settings::Kinds};
 pub struct Registry<S> {
     client: Client,
     watches: Watches,
-    settings: LiveSettings<S>,
+    settings: SettingsHandle<S>,
     /// What the controller does with commands, for messages.
     task: &'static str,
     /// `None` while discovery is off.
@@ -96,8 +96,8 @@ where
     /// Keeps the watches of commands in line with the kinds that `watched` picks.
     pub fn follow<R: Send + Sync + 'static>(
         mut self,
-        mut watched: impl FnMut(&[Arc<CommandKind>]) -> Vec<WatchedKind<R>> + Send + 'static,
-    ) -> watch::Receiver<Vec<WatchedKind<R>>> {
+        mut watched: impl FnMut(&[Arc<CommandKind>]) -> Vec<DynamicKind<R>> + Send + 'static,
+    ) -> watch::Receiver<Vec<DynamicKind<R>>> {
         let (sender, receiver) = watch::channel(watched(&self.current()));
         tokio::spawn(async move {
             while !sender.is_closed() {

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, discovery::ApiResource};
-use operator_watch::{ApiError, Cause, Live, PrunedObject, Source};
+use operator_watch::{ApiError, Cause, DynamicRow, Live, PrunedObject, WriteTarget};
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -29,7 +29,7 @@ pub struct Schemas {
 }
 
 struct Known {
-    watch: Arc<Source>,
+    watch: Arc<WriteTarget>,
     /// `None` if the definition could not be read.
     schema: Option<StatusSchema>,
     /// When it is looked up again, after a failure.
@@ -46,17 +46,18 @@ impl Schemas {
         Self { client, known: Mutex::default() }
     }
 
-    /// What the status of a watched kind accepts; `None` if that is not known, because its definition cannot be read for the
+    /// What the status of an object's kind accepts; `None` if that is not known, because its definition cannot be read for the
     /// moment. `warn` gets what was found, once for each watch.
-    pub async fn of(&self, source: &Arc<Source>, warn: impl Fn(StatusSchema)) -> Option<StatusSchema> {
-        if let Some(Known { watch, schema, again_at }) = self.known.lock().get(&source.id)
-            && Arc::ptr_eq(watch, source)
+    pub async fn of<R>(&self, object: &DynamicRow<R>, warn: impl Fn(StatusSchema)) -> Option<StatusSchema> {
+        let DynamicRow { kind_id, write_target, .. } = object;
+        if let Some(Known { watch, schema, again_at }) = self.known.lock().get(kind_id)
+            && Arc::ptr_eq(watch, write_target)
             && again_at.is_none_or(|at| Instant::now() < at)
         {
             return *schema;
         }
         // Concurrent passes look it up concurrently.
-        let resource = &source.watched.resource;
+        let resource = object.resource();
         let (schema, again_at) = match self.definition(resource).await {
             Ok(definition) => {
                 let schema = definition.map(|found| StatusSchema::of(&found.data, &resource.version));
@@ -65,15 +66,18 @@ impl Schemas {
                 (Some(schema), None)
             }
             Err(error) => {
-                let entry = &*source.id;
-                tracing::warn!(entry, "it is unknown whether its schema has conditions: {error}");
+                tracing::warn!(
+                    entry = &**kind_id,
+                    "it is unknown whether its schema has conditions: {error}"
+                );
                 // A missing right may stay so, and Events need none on the definition.
                 let unread = StatusSchema { is_unread: true, ..StatusSchema::default() };
                 let schema = (error.cause == Cause::Forbidden).then_some(unread);
                 (schema, Some(Instant::now() + RETRY_DELAY))
             }
         };
-        self.known.lock().insert(source.id.clone(), Known { watch: source.clone(), schema, again_at });
+        let known = Known { watch: write_target.clone(), schema, again_at };
+        self.known.lock().insert(kind_id.clone(), known);
         schema
     }
 
@@ -115,8 +119,8 @@ impl StatusSchema {
 
 #[cfg(test)]
 mod tests {
+    use kube::api::ObjectMeta;
     use operator_kit::testing::{answering, refused};
-    use operator_watch::WriteTarget;
 
     use super::*;
 
@@ -129,10 +133,12 @@ mod tests {
             kind: "Drain".into(),
             plural: "drains".into(),
         };
-        let source = Arc::new(Source { id: "drains".into(), watched: WriteTarget::unwatched(resource) });
+        let write_target = Arc::new(WriteTarget::unwatched(resource));
+        let drain =
+            DynamicRow { metadata: ObjectMeta::default(), kind_id: "drains".into(), write_target, row: () };
         for (code, expected) in [(403, Some(true)), (500, None)] {
             let (client, _log) = answering(move |_| refused(code));
-            let schema = Schemas::new(client).of(&source, |_| {}).await;
+            let schema = Schemas::new(client).of(&drain, |_| {}).await;
             assert_eq!(schema.map(|schema| schema.is_unread), expected);
         }
     }

@@ -7,7 +7,7 @@ use std::{
 
 use kube::{Client, discovery::ApiResource};
 use operator_kit::run::Operator;
-use operator_watch::{ObjectId, PrunedObject, ServedKinds, Watch, WatchHandle, Watches};
+use operator_watch::{Discovery, ObjectId, PrunedObject, Watch, WatchHandle, Watches};
 
 use crate::kind::{CommandKind, TargetKind};
 
@@ -18,7 +18,7 @@ type Changed = dyn Fn(&Arc<TargetKind>, ObjectId<'_>) + Send + Sync;
 pub struct Targets {
     client: Client,
     watches: Watches,
-    served_kinds: ServedKinds,
+    discovery: Discovery,
     changed: Arc<Changed>,
     watched: HashMap<Arc<TargetKind>, WatchHandle>,
 }
@@ -33,7 +33,7 @@ impl Targets {
         Self {
             client: operator.client.clone(),
             watches: operator.watches.clone(),
-            served_kinds: operator.served_kinds.clone(),
+            discovery: operator.discovery.clone(),
             changed: Arc::new(changed),
             watched: HashMap::new(),
         }
@@ -65,7 +65,7 @@ impl Targets {
         let watch = Watch::all(&self.client, &kind.resource)
             .called(format!("{} (as a target)", kind.resource.kind))
             .metadata_only()
-            .in_any_version(&self.served_kinds);
+            .in_any_version(&self.discovery);
         self.watches.watch_changes(watch, move |target: &PrunedObject| changed(&kind, ObjectId::of(target)))
     }
 }

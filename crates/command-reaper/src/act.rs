@@ -4,7 +4,7 @@ use catena_api::{keys, reason};
 use command_reaper::{command::CommandRow, decide::Action, observed::Observed};
 use kube::api::{DeleteParams, ObjectMeta, Preconditions};
 use operator_kit::{report::Events, run::Requeue, write::Writer};
-use operator_watch::{ApiError, Failure, ObjectId, Watched};
+use operator_watch::{ApiError, DynamicRow, Failure, ObjectId};
 use serde_json::json;
 
 use crate::memory::Memory;
@@ -44,7 +44,7 @@ impl Executor {
                 let id = ObjectId::of(command);
                 let mut patch = json!({ "metadata": id });
                 patch["metadata"]["annotations"] = json!({ keys::KEPT: id.uid });
-                self.writer.for_object(id).merge(&command.source.watched, &patch).await?;
+                self.writer.for_object(id).merge_patch(&command.write_target, &patch).await?;
                 Ok(Requeue::Written)
             }
             Action::Tell { is_warning, reason, note } => {
@@ -63,12 +63,12 @@ impl Executor {
     }
 
     /// Deletes a command in exactly the state that its watch has shown; its dependents follow in the background.
-    async fn delete(&self, command: &Watched<CommandRow>) -> Result<(), ApiError> {
+    async fn delete(&self, command: &DynamicRow<CommandRow>) -> Result<(), ApiError> {
         let ObjectMeta { uid, resource_version, .. } = command.metadata.clone();
         // Explicit, because some kinds, such as Job, orphan their dependents by default.
         let params = DeleteParams::background().preconditions(Preconditions { uid, resource_version });
         let id = ObjectId::of(command);
-        self.writer.for_object(id).delete(&command.source.watched, id, params).await
+        self.writer.for_object(id).delete(&command.write_target, id, params).await
     }
 }
 

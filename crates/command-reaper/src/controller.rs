@@ -12,7 +12,7 @@ use command_reaper::{
     observed::Observed,
 };
 use operator_kit::run::{Backoffs, Controller, Requeue};
-use operator_watch::{Failure, Watched};
+use operator_watch::{DynamicRow, Failure};
 
 use crate::{act::Executor, observe::Observer};
 
@@ -25,7 +25,7 @@ pub struct Commands {
 }
 
 impl Controller for Commands {
-    type Kind = Watched<CommandRow>;
+    type Kind = DynamicRow<CommandRow>;
     type Observed = Observed;
     type Action = Action;
     type Error = Failure;

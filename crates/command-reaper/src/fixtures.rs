@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use command_reaper::command::CommandRow;
 use kube::core::{ApiResource, GroupVersionKind};
-use operator_watch::{Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, WriteTarget};
 use serde_json::json;
 
 /// The command as it is watched.
-pub fn command() -> Watched<CommandRow> {
+pub fn command() -> DynamicRow<CommandRow> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("example.com", "v1", "Task"));
     let metadata = json!({"name": "dump", "namespace": "shop", "uid": "task", "resourceVersion": "7"});
-    Watched {
+    DynamicRow {
         metadata: serde_json::from_value(metadata).unwrap(),
-        source: Arc::new(Source { id: "tasks".into(), watched: WriteTarget::unwatched(resource) }),
+        kind_id: "tasks".into(),
+        write_target: Arc::new(WriteTarget::unwatched(resource)),
         row: CommandRow {
             expires_at: Ok(None),
             declared_by: None,

@@ -3,11 +3,11 @@
 use command_kinds::Registry;
 use command_reaper::{Settings, command::CommandRow};
 use operator_kit::run::Operator;
-use operator_watch::WatchedKind;
+use operator_watch::DynamicKind;
 use tokio::sync::watch;
 
 /// The kinds, now and after each change.
-pub fn follow(operator: &Operator<Settings>) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
+pub fn follow(operator: &Operator<Settings>) -> watch::Receiver<Vec<DynamicKind<CommandRow>>> {
     let settings = operator.settings.clone();
     Registry::new(operator, "deleted").follow(move |kinds| {
         let settings = settings.current();

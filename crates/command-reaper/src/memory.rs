@@ -8,7 +8,7 @@ use command_reaper::{
 };
 use jiff::Timestamp;
 use kube::core::ApiResource;
-use operator_watch::{ObjectId, Watched};
+use operator_watch::{DynamicRow, ObjectId};
 use parking_lot::Mutex;
 
 /// The last deletion of a command of each kind, namespace and name.
@@ -29,7 +29,7 @@ pub struct Deletion {
 impl Memory {
     /// Records that the deletion of a command is sent: it may take effect although its answer is lost. Returns the
     /// deletion that was remembered for this name before.
-    pub fn send_deletion(&self, command: &Watched<CommandRow>, at: Timestamp) -> Option<Deletion> {
+    pub fn send_deletion(&self, command: &DynamicRow<CommandRow>, at: Timestamp) -> Option<Deletion> {
         let (name, uid) = (full_name(command), ObjectId::of(command).uid.to_owned());
         let deletion = Deletion { uid, spec: command.row.spec, at, is_answered: false };
         let mut deletions = self.0.lock();
@@ -44,14 +44,14 @@ impl Memory {
     }
 
     /// Records that the sent deletion of a command took effect.
-    pub fn confirm_deletion(&self, command: &Watched<CommandRow>) {
+    pub fn confirm_deletion(&self, command: &DynamicRow<CommandRow>) {
         if let Some(deletion) = self.0.lock().get_mut(&full_name(command)) {
             deletion.is_answered = true;
         }
     }
 
     /// Takes back that the deletion of a command was sent, because it was refused.
-    pub fn withdraw_deletion(&self, command: &Watched<CommandRow>, before: Option<Deletion>) {
+    pub fn withdraw_deletion(&self, command: &DynamicRow<CommandRow>, before: Option<Deletion>) {
         let (name, mut deletions) = (full_name(command), self.0.lock());
         match before {
             Some(before) => drop(deletions.insert(name, before)),
@@ -60,14 +60,14 @@ impl Memory {
     }
 
     /// Whether this very command was deleted; a cache may show it a little longer.
-    pub fn is_deleted(&self, command: &Watched<CommandRow>) -> bool {
+    pub fn is_deleted(&self, command: &DynamicRow<CommandRow>) -> bool {
         let deletions = self.0.lock();
         let deletion = deletions.get(&full_name(command));
         deletion.is_some_and(|deletion| deletion.is_answered && deletion.uid == ObjectId::of(command).uid)
     }
 
     /// Whether a command was created again, with the same name and spec, soon after it had been deleted.
-    pub fn came_back(&self, command: &Watched<CommandRow>) -> bool {
+    pub fn came_back(&self, command: &DynamicRow<CommandRow>) -> bool {
         let Some(created) = &command.metadata.creation_timestamp else { return false };
         self.0.lock().get(&full_name(command)).is_some_and(|Deletion { uid, spec, at, .. }| {
             let is_same = uid != ObjectId::of(command).uid && *spec == command.row.spec;
@@ -84,7 +84,7 @@ impl Memory {
 }
 
 /// Kind, namespace and name. An entry of the settings may get another name, and a kind may be read in another version.
-fn full_name(command: &Watched<CommandRow>) -> String {
+fn full_name(command: &DynamicRow<CommandRow>) -> String {
     let ApiResource { group, plural, .. } = command.resource();
     let ObjectId { namespace, name, .. } = ObjectId::of(command);
     // A slash is in none of them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use command_reaper::{command::CommandRow, observed::Observed};
 use jiff::Timestamp;
 use operator_kit::run::Backoffs;
-use operator_watch::Watched;
+use operator_watch::DynamicRow;
 
 use crate::memory::Memory;
 
@@ -17,7 +17,7 @@ pub struct Observer {
 
 impl Observer {
     /// Reads the state of a command.
-    pub fn observe(&self, command: Arc<Watched<CommandRow>>, backoffs: Backoffs) -> Observed {
+    pub fn observe(&self, command: Arc<DynamicRow<CommandRow>>, backoffs: Backoffs) -> Observed {
         let (is_deleted, came_back) = (self.memory.is_deleted(&command), self.memory.came_back(&command));
         Observed { command, backoffs, now: Timestamp::now(), is_deleted, came_back }
     }

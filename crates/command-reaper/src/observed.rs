@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use operator_kit::run::Backoffs;
-use operator_watch::Watched;
+use operator_watch::DynamicRow;
 
 use crate::command::CommandRow;
 
@@ -12,7 +12,7 @@ use crate::command::CommandRow;
 #[derive(Clone, Debug)]
 pub struct Observed {
     /// The command.
-    pub command: Arc<Watched<CommandRow>>,
+    pub command: Arc<DynamicRow<CommandRow>>,
     /// The steps that this pass may take.
     pub backoffs: Backoffs,
     /// The time of the observation, by this machine's clock.

@@ -59,7 +59,7 @@ impl Executor {
         let Some(target) = observed.found() else { return Ok(Requeue::OnChange) };
         let id = ObjectId::of(&*observed.command);
         let kind = WriteTarget::unwatched(target.resource.clone());
-        let written = self.writer.for_object(id).merge(&kind, patch).await;
+        let written = self.writer.for_object(id).merge_patch(&kind, patch).await;
         // Whatever has become of the patch, the target tells it.
         self.memory.tried(&observed.command, written.as_ref().err());
         match written {
@@ -71,7 +71,7 @@ impl Executor {
     /// Where the definition has no status for it, a run is reported by an annotation and by Events.
     async fn report(&self, observed: &Observed, status: &CommandStatus) -> Result<(), ApiError> {
         let command = &*observed.command;
-        let (id, kind) = (ObjectId::of(command), &command.source.watched);
+        let (id, kind) = (ObjectId::of(command), &command.write_target);
         let writes = self.writer.for_object(id);
         // In the state that was observed: a late write of a former leader would overwrite an end.
         let version = command.metadata.resource_version.as_deref().unwrap_or_default();
@@ -81,7 +81,7 @@ impl Executor {
         let mut patch = json!({ "metadata": id });
         patch["metadata"]["resourceVersion"] = version.into();
         patch["metadata"]["annotations"] = json!({keys::RUN: annotation(id.uid, status)});
-        writes.merge(kind, &patch).await?;
+        writes.merge_patch(kind, &patch).await?;
         if let Some(Condition { status: outcome, reason, message, .. }) =
             Conditions::find(&status.conditions, SUCCEEDED)
         {

@@ -1,4 +1,4 @@
-//! A command, trimmed to the input of a decision.
+//! A command, pruned to the input of a decision.
 
 use std::{cmp::Ordering, sync::Arc};
 
@@ -15,14 +15,14 @@ use command_kinds::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use operator_kit::report::Conditions;
-use operator_watch::{PrunedObject, Watched};
+use operator_watch::{DynamicRow, PrunedObject};
 use serde_json::{Value, json};
 
 /// The types of the conditions of a command that are this controller's.
 pub const REPORTED: [&str; 3] = [SUCCEEDED, Conditions::RECONCILING, Conditions::STALLED];
 
 /// A watched command.
-pub type Command = Watched<CommandRow>;
+pub type Command = DynamicRow<CommandRow>;
 
 /// The row of a command.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub struct TargetId {
 }
 
 impl CommandRow {
-    /// Trims an object of the kind.
+    /// Prunes an object of the kind.
     #[must_use]
     pub fn of(kind: &Arc<CommandKind>, run: &Arc<Run>, object: PrunedObject) -> Self {
         let metadata = object.metadata.clone();

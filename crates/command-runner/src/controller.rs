@@ -77,7 +77,7 @@ mod tests {
         testing::{Answer, Sent, answering, refused},
         write::Writer,
     };
-    use operator_watch::ServedKinds;
+    use operator_watch::Discovery;
     use serde_json::json;
 
     use super::*;
@@ -95,9 +95,9 @@ mod tests {
             Events::over(client.clone(), "runner"),
             memory.clone(),
         );
-        let observer = Observer::new(client.clone(), ServedKinds::new(client), memory.clone());
+        let observer = Observer::new(client.clone(), Discovery::new(client), memory.clone());
         let one = command(&kind("restarts", &json!({})), "one", 10, &json!({}));
-        memory.came(&one.source.id, "one", one.row.target_id());
+        memory.came(&one.kind_id, "one", one.row.target_id());
         let seen = observed(&one, &[&one], shop(&[], &json!({})));
         let action = decide(&seen);
         assert!(matches!(action, Action::Run(_)));

@@ -13,7 +13,7 @@ use command_runner::{
 };
 use kube::discovery::ApiResource;
 use operator_kit::run::Backoffs;
-use operator_watch::{Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, WriteTarget};
 use serde_json::{Value, json};
 
 /// The time of all observations; commands are created in the hour before.
@@ -63,10 +63,10 @@ pub fn command(kind: &Arc<CommandKind>, name: &str, minute: u32, more: &Value) -
     });
     merge(&mut object, more);
     let object: operator_watch::PrunedObject = serde_json::from_value(object).unwrap();
-    let watched = WriteTarget::unwatched(kind.resource.clone());
-    let source = Arc::new(Source { id: kind.id.clone(), watched });
-    let metadata = object.metadata.clone();
-    Arc::new(Watched { metadata, source, row: CommandRow::of(kind, kind.run.as_ref().unwrap(), object) })
+    let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
+    let (kind_id, metadata) = (kind.id.clone(), object.metadata.clone());
+    let row = CommandRow::of(kind, kind.run.as_ref().unwrap(), object);
+    Arc::new(DynamicRow { metadata, kind_id, write_target, row })
 }
 
 /// The shop `a`, on which these commands ran. `more` is merged into it.
@@ -93,7 +93,7 @@ pub fn observed(command: &Arc<Command>, line: &[&Arc<Command>], target: Look) ->
         unknown: None,
         target,
         refused: HashSet::new(),
-        with_status: line.iter().map(|command| command.source.id.clone()).collect(),
+        with_status: line.iter().map(|command| command.kind_id.clone()).collect(),
         was_proven: false,
         takes_status: Some(true),
         since_told: None,

@@ -8,7 +8,7 @@ use command_runner::{
     command::{CommandRow, TargetId},
 };
 use operator_kit::run::Operator;
-use operator_watch::{ObjectId, WatchedKind};
+use operator_watch::{DynamicKind, ObjectId};
 use tokio::sync::watch;
 
 use crate::memory::Memory;
@@ -18,7 +18,7 @@ pub fn follow(
     operator: &Operator<Settings>,
     registry: Registry<Settings>,
     memory: Memory,
-) -> watch::Receiver<Vec<WatchedKind<CommandRow>>> {
+) -> watch::Receiver<Vec<DynamicKind<CommandRow>>> {
     let woken = memory.clone();
     let mut targets = Targets::new(operator, move |_, ObjectId { namespace, uid, .. }| {
         woken.wake(&TargetId { namespace: namespace.into(), uid: uid.into() }, None);
@@ -32,7 +32,7 @@ pub fn follow(
     })
 }
 
-fn watched(kind: &Arc<CommandKind>, memory: &Memory) -> Option<WatchedKind<CommandRow>> {
+fn watched(kind: &Arc<CommandKind>, memory: &Memory) -> Option<DynamicKind<CommandRow>> {
     let (run, memory, of) = (kind.run.clone()?, memory.clone(), kind.clone());
     Some(kind.watched("", move |object| {
         let uid = object.metadata.uid.clone().unwrap_or_default();

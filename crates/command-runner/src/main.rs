@@ -28,7 +28,7 @@ async fn main() -> anyhow::Result<()> {
     let registry = Registry::new(&operator, "carried out");
     let memory = Memory::new(triggers.clone(), registry.problem());
     let executor = Executor::new(operator.writer.clone(), operator.events.clone(), memory.clone());
-    let observer = Observer::new(operator.client.clone(), operator.served_kinds.clone(), memory.clone());
+    let observer = Observer::new(operator.client.clone(), operator.discovery.clone(), memory.clone());
     let kinds = kinds::follow(&operator, registry, memory.clone());
     operator.run_each(Commands { observer, executor, memory }, kinds, triggers).await
 }

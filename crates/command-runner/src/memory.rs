@@ -110,7 +110,7 @@ impl Memory {
 
     fn notify(&self, command: &Command) {
         let ObjectId { namespace, name, .. } = ObjectId::of(command);
-        self.triggers.notify(&command.source.id, namespace, name);
+        self.triggers.notify(&command.kind_id, namespace, name);
     }
 
     /// The commands of a target, the oldest first.
@@ -269,7 +269,7 @@ mod tests {
         let one = command(&kind("a", &json!({})), "one", 1, &json!({}));
         memory.ran(&one);
         assert!(!memory.has_run("one"), "nobody would clear the memory of a command that is unknown");
-        memory.came(&one.source.id, "one", one.row.target_id());
+        memory.came(&one.kind_id, "one", one.row.target_id());
         memory.ran(&one);
         assert!(memory.has_run("one"));
         memory.gone("one");

@@ -10,9 +10,9 @@ use command_runner::{
     observed::{Look, Observed, Target},
 };
 use jiff::Timestamp;
-use kube::Client;
+use kube::{Client, discovery::Scope};
 use operator_kit::run::Backoffs;
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds};
+use operator_watch::{ApiError, Cause, Discovery, Live, ObjectId};
 
 use crate::memory::Memory;
 
@@ -24,14 +24,14 @@ const IDLE_LOOK_INTERVAL: Duration = Duration::from_secs(60);
 /// Reads the state of a command and its target.
 pub struct Observer {
     client: Client,
-    served_kinds: ServedKinds,
+    discovery: Discovery,
     schemas: Schemas,
     memory: Memory,
 }
 
 impl Observer {
-    pub fn new(client: Client, served_kinds: ServedKinds, memory: Memory) -> Self {
-        Self { schemas: Schemas::new(client.clone()), client, served_kinds, memory }
+    pub fn new(client: Client, discovery: Discovery, memory: Memory) -> Self {
+        Self { schemas: Schemas::new(client.clone()), client, discovery, memory }
     }
 
     /// Reads the state of a command: that of its target live, because on that one it is carried out.
@@ -45,7 +45,7 @@ impl Observer {
         let line = line.unwrap_or_default();
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
         let with_status = self.with_status(&line).await;
-        let schema = if row.has_ended() { None } else { self.schemas.of(&command.source, |_| {}).await };
+        let schema = if row.has_ended() { None } else { self.schemas.of(&command, |_| {}).await };
         let takes_status = schema.and_then(|schema| row.takes_status(schema));
         let unknown = reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind));
         let mut observed = Observed {
@@ -86,34 +86,35 @@ impl Observer {
         for other in line.iter().filter(|other| other.row.run.supersedes && other.row.ran_to_its_end()) {
             let resource = other.resource();
             let unread = || format!("the definition of {} cannot be read at the moment", resource.plural);
-            let schema = self.schemas.of(&other.source, |_| {}).await.ok_or_else(unread)?;
-            kinds.extend(schema.takes_run.then(|| other.source.id.clone()));
+            let schema = self.schemas.of(other, |_| {}).await.ok_or_else(unread)?;
+            kinds.extend(schema.takes_run.then(|| other.kind_id.clone()));
         }
         Ok(kinds)
     }
 
     async fn look(&self, command: &Command, to: &Reference) -> Result<Look, ApiError> {
         let Some(target) = command.row.target_id() else { return Ok(Look::None) };
-        let is_here = |served: &ServedKind| served.is_namespaced != target.namespace.is_empty();
-        let mut served = self.served_kinds.find(&to.kind.resource).await?;
+        let is_here = |(_, scope): &(_, Scope)| (*scope == Scope::Namespaced) != target.namespace.is_empty();
+        let mut served = self.discovery.find(&to.kind.resource).await?;
         if served.as_ref().is_some_and(|served| !is_here(served)) {
             // The definition may be another one since that was asked.
-            served = self.served_kinds.find_again(&to.kind.resource).await?;
+            served = self.discovery.find_again(&to.kind.resource).await?;
         }
-        let Some(served) = served else { return Ok(Look::NotServed) };
-        if !is_here(&served) {
-            return Ok(Look::OtherScope);
-        }
-        let found = match Live::object(&self.client, &served.resource, &target.namespace, &to.name).await {
+        let resource = match served {
+            None => return Ok(Look::NotServed),
+            Some(served) if !is_here(&served) => return Ok(Look::OtherScope),
+            Some((resource, _)) => resource,
+        };
+        let found = match Live::object(&self.client, &resource, &target.namespace, &to.name).await {
             Err(error) if error.cause == Cause::KindNotServed => {
-                self.served_kinds.find_again(&to.kind.resource).await?;
+                self.discovery.find_again(&to.kind.resource).await?;
                 return Ok(Look::NotServed);
             }
             found => found?,
         };
         let found = found.filter(|found| found.metadata.uid.as_deref() == Some(&*target.uid));
         Ok(found.map_or(Look::Gone, |found| {
-            let (resource, ran) = (served.resource, RecentCommands::on(&found.metadata));
+            let ran = RecentCommands::on(&found.metadata);
             Look::Found(Box::new(Target { resource, object: found.into_json(), ran }))
         }))
     }

@@ -19,9 +19,12 @@ pub fn status(observed: &Observed, verdict: &Verdict) -> CommandStatus {
     };
     // The default of a definition may say that it is reconciling. Only a condition replaces it in the same write: if it were
     // removed by another one, a crash between the two would leave an ended command in progress for ever.
-    let conditions = conditions
-        .with(Conditions::RECONCILING, succeeded.is_none(), reason, message)
-        .while_true(Conditions::STALLED, succeeded == Some(false), reason, message);
+    let conditions = conditions.with(Conditions::RECONCILING, succeeded.is_none(), reason, message).if_true(
+        Conditions::STALLED,
+        succeeded == Some(false),
+        reason,
+        message,
+    );
     let started = |report: &CommandStatus| report.start_time.clone().filter(|_| has_started(report));
     let told = || started(&command.row.status).or_else(|| started(&command.row.annotated));
     // What only an annotation says, which its author can write, does not get into a status: that may supersede others.
@@ -31,6 +34,6 @@ pub fn status(observed: &Observed, verdict: &Verdict) -> CommandStatus {
         start_time: started(before).or_else(|| has_run.then(|| told().unwrap_or(Time(now)))),
         completion_time: succeeded.map(|_| Time(now)),
         progress: verdict.progress.as_ref().or(before.progress.as_ref()).cloned(),
-        conditions: conditions.since(&before.conditions),
+        conditions: conditions.with_transition_times(&before.conditions),
     }
 }

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use kube::Client;
 use operator_watch::Failure;
 pub use operator_watch::testing::{
-    Answer, Lenient, Log, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
+    Answer, Log, Sent, answering, answering_at, in_turn, is_watch_line, page, refused,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::{
         failures::{REPEATED_WRITES, SETTINGS_REFUSED, SETTINGS_WAIT_FOR_RIGHTS, TIMED_OUT},
         metrics::Metrics,
     },
-    run::{Backoffs, Current, LiveSettings, Requeue, Validate, parse_settings},
+    run::{Backoffs, Current, Requeue, SettingsHandle, Validate, parse_settings},
     write::{Writer, escape_json},
 };
 
@@ -81,7 +81,7 @@ impl Writer {
     }
 }
 
-impl<S> LiveSettings<S> {
+impl<S> SettingsHandle<S> {
     /// Settings that never change.
     #[must_use]
     pub fn fixed(settings: S) -> Self {

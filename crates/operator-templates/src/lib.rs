@@ -20,6 +20,6 @@ mod yaml;
 pub use {
     digest::Digest,
     expression::{Expression, ExpressionError},
-    templates::{Parameter, Rendered, Subject, TemplateError, Templates},
+    templates::{ParameterSpec, Rendered, Subject, TemplateError, Templates},
     yaml::Yaml,
 };

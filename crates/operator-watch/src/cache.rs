@@ -9,7 +9,7 @@ use std::{
 use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
 use parking_lot::RwLock;
 
-use crate::{Failure, WatchHandle, decode::Lenient, object::ObjectId};
+use crate::{Failure, WatchHandle, decode::Received, object::ObjectId};
 
 /// The part of a watched object that a controller keeps: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
@@ -20,7 +20,7 @@ pub trait Row: Send + Sync + 'static {
     fn index_key(&self) -> Option<&str>;
     /// Whether a newer row of the same object is equal. This one then stays in place: nobody is told of a change in fields
     /// that nobody reads, and during a new list, many rows are not in memory twice.
-    fn equals(&self, _newer: &Self) -> bool {
+    fn is_unchanged(&self, _newer: &Self) -> bool {
         false
     }
     /// Whether a newer row of the same object differs only in fields that no decision waits for. It takes the place of this
@@ -73,22 +73,22 @@ impl Row for Dependent {
     }
 }
 
-/// The rows of one watch, by uid and by group.
+/// The rows of one watch, by uid and by index key.
 ///
 /// A new list replaces the old one at once when it is complete, so that a reader never sees half of it.
 pub struct Cache<R> {
-    pub(super) rows: SharedRows<R>,
-    pub(super) watch: WatchHandle,
+    pub(crate) rows: SharedRows<R>,
+    pub(crate) watch: WatchHandle,
 }
 
 /// The rows of one watch, which it fills.
-pub type SharedRows<R> = Arc<RwLock<Rows<R>>>;
+pub(crate) type SharedRows<R> = Arc<RwLock<Rows<R>>>;
 
-/// The rows of one watch, by uid and by group.
-pub struct Rows<R> {
+/// The rows of one watch, by uid and by index key.
+pub(crate) struct Rows<R> {
     by_uid: HashSet<ByUid<R>>,
-    /// By [`group_in`] a namespace: very many namespaces may have an object of the same name.
-    by_group: HashMap<Box<str>, Vec<Arc<R>>>,
+    /// By [`index_key_in`] a namespace: very many namespaces may have an object of the same name.
+    index: HashMap<Box<str>, Vec<Arc<R>>>,
     relist: Option<HashSet<ByUid<R>>>,
 }
 
@@ -119,7 +119,7 @@ impl<R: Row> Eq for ByUid<R> {}
 
 impl<R> Default for Rows<R> {
     fn default() -> Self {
-        Self { by_uid: HashSet::new(), by_group: HashMap::new(), relist: None }
+        Self { by_uid: HashSet::new(), index: HashMap::new(), relist: None }
     }
 }
 
@@ -130,11 +130,17 @@ impl<R: Row> Cache<R> {
         &self.watch
     }
 
-    /// The rows of a group in a namespace, in no order. Owners and dependents are in the same namespace, because users
+    /// The row of an object.
+    #[must_use]
+    pub fn row(&self, uid: &str) -> Option<Arc<R>> {
+        self.rows.read().row(uid)
+    }
+
+    /// The rows with an index key in a namespace, in no order. Owners and dependents are in the same namespace, because users
     /// with rights in another one could name any uid there.
     #[must_use]
-    pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
-        self.rows.read().group(namespace, group)
+    pub fn by_index(&self, namespace: &str, key: &str) -> Vec<Arc<R>> {
+        self.rows.read().by_index(namespace, key)
     }
 
     /// The rows of the dependents of an object, in no order.
@@ -147,31 +153,23 @@ impl<R: Row> Cache<R> {
                 let message = format!("the dependents of {owner} cannot be observed: {problem}");
                 Err(Failure::transient("LookUpFailed", message))
             }
-            None => Ok(self.group(owner.namespace, owner.uid)),
+            None => Ok(self.by_index(owner.namespace, owner.uid)),
         }
     }
 
-    /// The rows of any group for which `holds` is true, in no order. It is called for every row.
-    pub fn find(&self, holds: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
-        self.rows.read().by_uid.iter().filter(|ByUid(row)| holds(row)).map(|ByUid(row)| row.clone()).collect()
+    /// All rows for which `keep` is true, in no order. It is called for every row.
+    pub fn filter(&self, keep: impl Fn(&R) -> bool) -> Vec<Arc<R>> {
+        self.rows.read().by_uid.iter().filter(|ByUid(row)| keep(row)).map(|ByUid(row)| row.clone()).collect()
     }
 }
 
 impl<R: Row> Rows<R> {
-    /// All of them, in no order.
-    #[must_use]
-    pub fn all(&self) -> Vec<Arc<R>> {
-        self.by_uid.iter().map(|ByUid(row)| row.clone()).collect()
-    }
-
-    /// The rows of a group in a namespace, in no order.
-    #[must_use]
-    pub fn group(&self, namespace: &str, group: &str) -> Vec<Arc<R>> {
-        self.by_group.get(&*group_in(namespace, group)).cloned().unwrap_or_default()
+    /// The rows with an index key in a namespace, in no order.
+    pub fn by_index(&self, namespace: &str, key: &str) -> Vec<Arc<R>> {
+        self.index.get(&*index_key_in(namespace, key)).cloned().unwrap_or_default()
     }
 
     /// The row of an object.
-    #[must_use]
     pub fn row(&self, uid: &str) -> Option<Arc<R>> {
         self.by_uid.get(uid).map(|ByUid(row)| row.clone())
     }
@@ -180,15 +178,15 @@ impl<R: Row> Rows<R> {
     /// keeps its last row, because it must not look deleted.
     pub fn take<K: Resource>(
         &mut self,
-        event: Event<Lenient<K>>,
-        trim: impl FnOnce(K) -> Arc<R>,
+        event: Event<Received<K>>,
+        prune: impl FnOnce(K) -> Arc<R>,
     ) -> Vec<Arc<R>> {
         match event {
-            Event::Apply(Lenient(Ok(object))) => return self.put(trim(object)),
-            Event::Apply(Lenient(Err(_))) => {}
+            Event::Apply(Received(Ok(object))) => return self.put(prune(object)),
+            Event::Apply(Received(Err(_))) => {}
             Event::Delete(object) => return self.remove(object.uid()).into_iter().collect(),
             Event::Init => self.relist = Some(HashSet::new()),
-            Event::InitApply(Lenient(Ok(object))) => self.list(trim(object)),
+            Event::InitApply(Received(Ok(object))) => self.list(prune(object)),
             Event::InitApply(unreadable) => {
                 self.row(unreadable.uid()).into_iter().for_each(|known| self.list(known));
             }
@@ -198,18 +196,18 @@ impl<R: Row> Rows<R> {
     }
 
     fn put(&mut self, row: Arc<R>) -> Vec<Arc<R>> {
-        if self.by_uid.get(row.id().uid).is_some_and(|ByUid(known)| known.equals(&row)) {
+        if self.by_uid.get(row.id().uid).is_some_and(|ByUid(known)| known.is_unchanged(&row)) {
             return Vec::new();
         }
         let old = self.by_uid.replace(ByUid(row.clone())).map(|ByUid(old)| old);
         // The former owner needs to know only if the row moved.
-        let moved = old.as_ref().filter(|old| group_of(&***old) != group_of(&*row)).cloned();
+        let moved = old.as_ref().filter(|old| index_of(&***old) != index_of(&*row)).cloned();
         match &old {
-            Some(old) if moved.is_none() => self.leave_group(old, Some(row.clone())),
-            _ => self.join_group(&row),
+            Some(old) if moved.is_none() => self.remove_from_index(old, Some(row.clone())),
+            _ => self.add_to_index(&row),
         }
         if let Some(moved) = &moved {
-            self.leave_group(moved, None);
+            self.remove_from_index(moved, None);
         }
         if old.is_some_and(|old| old.is_quiet(&row)) {
             return Vec::new();
@@ -217,15 +215,15 @@ impl<R: Row> Rows<R> {
         moved.into_iter().chain([row]).collect()
     }
 
-    fn join_group(&mut self, row: &Arc<R>) {
-        let Some(group) = row.index_key() else { return };
-        self.by_group.entry(group_in(row.id().namespace, group)).or_default().push(row.clone());
+    fn add_to_index(&mut self, row: &Arc<R>) {
+        let Some(key) = row.index_key() else { return };
+        self.index.entry(index_key_in(row.id().namespace, key)).or_default().push(row.clone());
     }
 
-    /// Takes a row out of its group, or puts its successor in its place. Rows of a group have no order.
-    fn leave_group(&mut self, row: &Arc<R>, successor: Option<Arc<R>>) {
-        let Some(group) = row.index_key().map(|group| group_in(row.id().namespace, group)) else { return };
-        let Some(members) = self.by_group.get_mut(&group) else { return };
+    /// Takes a row out of the index, or puts its successor in its place. Rows with the same key have no order.
+    fn remove_from_index(&mut self, row: &Arc<R>, successor: Option<Arc<R>>) {
+        let Some(key) = row.index_key().map(|key| index_key_in(row.id().namespace, key)) else { return };
+        let Some(members) = self.index.get_mut(&key) else { return };
         let place = members.iter().position(|member| Arc::ptr_eq(member, row));
         match (place, successor) {
             (Some(place), Some(successor)) => members[place] = successor,
@@ -233,19 +231,19 @@ impl<R: Row> Rows<R> {
             (None, _) => {}
         }
         if members.is_empty() {
-            self.by_group.remove(&group);
+            self.index.remove(&key);
         }
     }
 
     fn remove(&mut self, uid: &str) -> Option<Arc<R>> {
         let ByUid(old) = self.by_uid.take(uid)?;
-        self.leave_group(&old, None);
+        self.remove_from_index(&old, None);
         Some(old)
     }
 
     /// Adds a row to the new list.
     fn list(&mut self, row: Arc<R>) {
-        let known = self.by_uid.get(row.id().uid).filter(|ByUid(known)| known.equals(&row));
+        let known = self.by_uid.get(row.id().uid).filter(|ByUid(known)| known.is_unchanged(&row));
         let row = known.map_or(row, |ByUid(known)| known.clone());
         self.relist.get_or_insert_default().replace(ByUid(row));
     }
@@ -253,27 +251,27 @@ impl<R: Row> Rows<R> {
     fn replace(&mut self) -> Vec<Arc<R>> {
         let Some(new) = self.relist.take() else { return Vec::new() };
         let old = take(&mut self.by_uid);
-        self.by_group.clear();
+        self.index.clear();
         let stays =
             |row: &R| new.get(row.id().uid).is_some_and(|ByUid(new)| new.index_key() == row.index_key());
         let gone = old.into_iter().map(|ByUid(row)| row).filter(|row| !stays(row));
         let affected: Vec<_> = gone.chain(new.iter().map(|ByUid(row)| row.clone())).collect();
         for ByUid(row) in &new {
-            self.join_group(row);
+            self.add_to_index(row);
         }
         self.by_uid = new;
         affected
     }
 }
 
-/// The namespace and the name of the group of a row.
-fn group_of<R: Row>(row: &R) -> Option<(&str, &str)> {
+/// The namespace and the index key of a row.
+fn index_of<R: Row>(row: &R) -> Option<(&str, &str)> {
     Some((row.id().namespace, row.index_key()?))
 }
 
-/// The key of a group in a namespace, whose name contains no slash.
-fn group_in(namespace: &str, group: &str) -> Box<str> {
-    [namespace, "/", group].concat().into()
+/// An index key in a namespace, whose name contains no slash.
+fn index_key_in(namespace: &str, key: &str) -> Box<str> {
+    [namespace, "/", key].concat().into()
 }
 
 #[cfg(test)]
@@ -300,7 +298,7 @@ mod tests {
         fn index_key(&self) -> Option<&str> {
             self.1
         }
-        fn equals(&self, newer: &Self) -> bool {
+        fn is_unchanged(&self, newer: &Self) -> bool {
             self == newer
         }
         fn is_quiet(&self, newer: &Self) -> bool {
@@ -316,9 +314,9 @@ mod tests {
     }
 
     /// Nothing but its uid is read of an object.
-    fn object(pod: &Pod) -> Lenient<ConfigMap> {
+    fn object(pod: &Pod) -> Received<ConfigMap> {
         let metadata = ObjectMeta { uid: Some(pod.0.to_owned()), ..ObjectMeta::default() };
-        Lenient(Ok(ConfigMap { metadata, ..ConfigMap::default() }))
+        Received(Ok(ConfigMap { metadata, ..ConfigMap::default() }))
     }
 
     fn take(cache: &Cache<Pod>, event: Event<Pod>) -> Vec<(String, Option<String>)> {
@@ -333,12 +331,12 @@ mod tests {
         told.iter().map(|pod| (pod.0.to_owned(), pod.1.map(str::to_owned))).collect()
     }
 
-    fn uids(cache: &Cache<Pod>, group: &str) -> Vec<String> {
-        cache.group("", group).iter().map(|pod| pod.0.to_owned()).collect()
+    fn uids(cache: &Cache<Pod>, key: &str) -> Vec<String> {
+        cache.by_index("", key).iter().map(|pod| pod.0.to_owned()).collect()
     }
 
     #[tokio::test]
-    async fn a_row_that_moves_tells_its_old_and_its_new_group() {
+    async fn a_row_that_moves_tells_its_old_and_its_new_index_key() {
         let cache = cache();
         take(&cache, Event::Apply(Pod("p", Some("a"))));
         let told = take(&cache, Event::Apply(Pod("p", Some("b"))));
@@ -375,7 +373,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_relist_tells_the_old_and_the_new_group_of_a_row_that_moved() {
+    async fn a_relist_tells_the_old_and_the_new_index_key_of_a_row_that_moved() {
         let cache = cache();
         take(&cache, Event::Apply(Pod("p", Some("a"))));
         take(&cache, Event::Init);
@@ -405,14 +403,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_group_does_not_reach_into_another_namespace() {
+    async fn an_index_key_does_not_reach_into_another_namespace() {
         let cache = cache();
         for pod in [Pod("shop/a", Some("set")), Pod("lab/b", Some("set"))] {
             take(&cache, Event::Apply(pod));
         }
-        let in_shop: Vec<_> = cache.group("shop", "set").iter().map(|pod| pod.0).collect();
+        let in_shop: Vec<_> = cache.by_index("shop", "set").iter().map(|pod| pod.0).collect();
         assert_eq!(in_shop, ["shop/a"]);
-        assert_eq!(cache.rows.read().by_group.len(), 2, "those of other namespaces are not looked at");
+        assert_eq!(cache.rows.read().index.len(), 2, "those of other namespaces are not looked at");
     }
 
     #[tokio::test]
@@ -432,7 +430,7 @@ mod tests {
         for namespace in ["a", "b"] {
             rows.take(Event::Apply(object(&Pod("", None))), |_| Arc::new(Unnumbered(namespace)));
         }
-        assert_eq!([rows.group("a", "web").len(), rows.group("b", "web").len()], [0, 1]);
+        assert_eq!([rows.by_index("a", "web").len(), rows.by_index("b", "web").len()], [0, 1]);
     }
 
     #[tokio::test]

@@ -59,24 +59,24 @@ pub struct WriteTarget {
     /// The kind.
     pub resource: Arc<ApiResource>,
     /// How far its watch is.
-    pub seen: SeenVersion,
+    pub seen_version: SeenVersion,
 }
 
 impl WriteTarget {
     /// A kind whose watch is known.
-    pub fn new(resource: impl Into<Arc<ApiResource>>, seen: &SeenVersion) -> Self {
-        Self { resource: resource.into(), seen: seen.clone() }
+    pub fn new(resource: impl Into<Arc<ApiResource>>, seen_version: &SeenVersion) -> Self {
+        Self { resource: resource.into(), seen_version: seen_version.clone() }
     }
 
     /// The kind `K`, whose watch has delivered this.
     #[must_use]
-    pub fn of<K: Resource<DynamicType = ()>>(seen: &SeenVersion) -> Self {
-        Self::new(ApiResource::erase::<K>(&()), seen)
+    pub fn of<K: Resource<DynamicType = ()>>(seen_version: &SeenVersion) -> Self {
+        Self::new(ApiResource::erase::<K>(&()), seen_version)
     }
 
     /// A kind that is not watched: nothing waits for its writes.
     pub fn unwatched(resource: impl Into<Arc<ApiResource>>) -> Self {
-        Self { resource: resource.into(), seen: SeenVersion::unwatched() }
+        Self { resource: resource.into(), seen_version: SeenVersion::unwatched() }
     }
 }
 

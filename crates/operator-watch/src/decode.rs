@@ -159,7 +159,7 @@ impl Resource for PrunedObject {
 
 /// A received object, whether it can be read or not.
 #[derive(Clone, Debug)]
-pub struct Lenient<K>(pub Result<K, Unreadable>);
+pub struct Received<K>(pub Result<K, Unreadable>);
 
 /// An object that does not match its kind.
 #[derive(Clone, Debug, Default)]
@@ -185,7 +185,7 @@ impl Unreadable {
     }
 }
 
-impl<K: Resource> Lenient<K> {
+impl<K: Resource> Received<K> {
     /// Its version, if it has one.
     pub fn resource_version(&self) -> Option<&str> {
         match &self.0 {
@@ -204,7 +204,7 @@ impl<K: Resource> Lenient<K> {
     }
 }
 
-impl<K: DeserializeOwned> Lenient<K> {
+impl<K: DeserializeOwned> Received<K> {
     /// The object of a text.
     #[must_use]
     pub fn read(text: &str) -> Self {
@@ -217,9 +217,9 @@ impl<K: DeserializeOwned> Lenient<K> {
 /// are dropped, because they belong to somebody else. Any other status that cannot be decoded counts as missing, and is
 /// rebuilt from the observation.
 #[derive(Clone, Debug)]
-pub struct Unmanaged<K>(pub K);
+pub struct Lenient<K>(pub K);
 
-impl<'de, K: DeserializeOwned> Deserialize<'de> for Unmanaged<K> {
+impl<'de, K: DeserializeOwned> Deserialize<'de> for Lenient<K> {
     fn deserialize<D: Deserializer<'de>>(decoder: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(decoder)?.get();
         let object = without_managed_fields(text).map_err(D::Error::custom)?;
@@ -228,7 +228,7 @@ impl<'de, K: DeserializeOwned> Deserialize<'de> for Unmanaged<K> {
     }
 }
 
-impl<K: Resource> Resource for Unmanaged<K> {
+impl<K: Resource> Resource for Lenient<K> {
     of_the_kinds_of!(K, K::DynamicType);
 
     fn meta(&self) -> &ObjectMeta {
@@ -316,7 +316,7 @@ mod tests {
             "conditions": [at("9999-12-31T23:59:59Z"), at("2026-01-01T00:00:00Z"), "odd"],
         });
         let object = json!({"metadata": {"name": "a"}, "status": status}).to_string();
-        let Unmanaged(service) = serde_json::from_str::<Unmanaged<Service>>(&object).unwrap();
+        let Lenient(service) = serde_json::from_str::<Lenient<Service>>(&object).unwrap();
         let status = service.status.unwrap();
         assert_eq!((status.load_balancer.is_some(), status.conditions.unwrap().len()), (true, 1));
     }
@@ -326,7 +326,7 @@ mod tests {
         let odd = json!([{"manager": "other", "time": "9999-12-31T23:59:59Z", "fieldsV1": [[]]}]);
         let object = json!({"metadata": {"name": "a", "managedFields": odd}, "data": {"k": "v"}}).to_string();
         assert!(serde_json::from_str::<ConfigMap>(&object).is_err());
-        let Unmanaged(map) = serde_json::from_str::<Unmanaged<ConfigMap>>(&object).unwrap();
+        let Lenient(map) = serde_json::from_str::<Lenient<ConfigMap>>(&object).unwrap();
         assert_eq!((map.metadata.name.as_deref(), &map.data.unwrap()["k"][..]), (Some("a"), "v"));
         assert_eq!(map.metadata.managed_fields, None);
     }
@@ -336,7 +336,7 @@ mod tests {
         let deep = format!(r#"{{"other": {}1{}}}"#, "[".repeat(300), "]".repeat(300));
         for text in ["{}", &*deep, r#"{"other": 1e999, "more": "\ud800"}"#] {
             assert!(serde_json::from_str::<ConfigMap>(text).is_ok(), "{text}");
-            assert!(serde_json::from_str::<Unmanaged<ConfigMap>>(text).is_ok(), "{text}");
+            assert!(serde_json::from_str::<Lenient<ConfigMap>>(text).is_ok(), "{text}");
         }
     }
 
@@ -344,8 +344,8 @@ mod tests {
     fn a_status_that_somebody_spoiled_is_none() {
         let object =
             json!({"metadata": {"name": "a"}, "spec": {"unschedulable": true}, "status": {"phase": 7}});
-        let read = |object: &Value| serde_json::from_str::<Unmanaged<Node>>(&object.to_string());
-        let Unmanaged(node) = read(&object).unwrap();
+        let read = |object: &Value| serde_json::from_str::<Lenient<Node>>(&object.to_string());
+        let Lenient(node) = read(&object).unwrap();
         assert_eq!((node.spec.unwrap().unschedulable, node.status), (Some(true), None));
         let error = read(&json!({"metadata": {"name": "a"}, "spec": 7})).unwrap_err();
         assert!(error.to_string().contains("invalid type: integer `7`"), "{error}");
@@ -358,9 +358,9 @@ mod tests {
              "metadata": {"namespace": "shop", "name": "bad", "uid": "u", "resourceVersion": "5", "labels": 3}},
             {"metadata": {"name": "good"}},
         ]);
-        let list: Vec<Lenient<ConfigMap>> =
-            list.as_array().unwrap().iter().map(|item| Lenient::read(&item.to_string())).collect();
-        let Lenient(Err(bad)) = &list[0] else { panic!("{list:?}") };
+        let list: Vec<Received<ConfigMap>> =
+            list.as_array().unwrap().iter().map(|item| Received::read(&item.to_string())).collect();
+        let Received(Err(bad)) = &list[0] else { panic!("{list:?}") };
         let ObjectReference { namespace, name, uid, kind, .. } = &bad.object;
         let texts = [namespace, name, uid, kind].map(Option::as_deref);
         assert_eq!(texts, [Some("shop"), Some("bad"), Some("u"), Some("ConfigMap")]);
@@ -373,7 +373,7 @@ mod tests {
     fn one_that_is_nested_too_deep_is_named_too() {
         let deep = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
         let text = format!(r#"{{"spec": {deep}, "metadata": {{"name": "deep", "uid": "u"}}}}"#);
-        let Lenient(Err(bad)) = Lenient::<PrunedObject>::read(&text) else { panic!("it is read") };
+        let Received(Err(bad)) = Received::<PrunedObject>::read(&text) else { panic!("it is read") };
         assert_eq!(bad.object.name.as_deref(), Some("deep"));
         assert!(bad.error.contains("recursion limit"), "{}", bad.error);
     }

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::{ApiError, Cause, ObjectId, Pruned, PrunedObject, Verb, decode::Lenient, stream};
+use crate::{ApiError, Cause, ObjectId, Pruned, PrunedObject, Verb, decode::Received, stream};
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
 /// without it.
@@ -98,7 +98,7 @@ impl Live {
         let params = ListParams { continue_token: token, ..ListParams::default().labels(labels) };
         let (client, all, mut objects) =
             (api.clone().into_client(), Request::new(api.resource_url()), Vec::new());
-        let take = |object: Lenient<K>| objects.extend(object.0);
+        let take = |object: Received<K>| objects.extend(object.0);
         let list = stream::page(&client, |params| all.list(params), params, &mut limit, take);
         let list = Self::in_time(list).await?;
         Ok((objects, list.continue_.filter(|token| !token.is_empty())))

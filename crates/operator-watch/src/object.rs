@@ -52,20 +52,20 @@ impl Display for ObjectId<'_> {
 
 /// The kind and name of an object, for messages: `Pod "web-x"`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Named {
+pub struct ObjectName {
     /// Its kind.
     pub kind: String,
     /// Its name.
     pub name: String,
 }
 
-impl<K: Into<String>, N: Into<String>> From<(K, N)> for Named {
+impl<K: Into<String>, N: Into<String>> From<(K, N)> for ObjectName {
     fn from((kind, name): (K, N)) -> Self {
         Self { kind: kind.into(), name: name.into() }
     }
 }
 
-impl Display for Named {
+impl Display for ObjectName {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} {:?}", self.kind, self.name)
     }

@@ -7,21 +7,48 @@ use http::{
     HeaderValue, Request, Response, StatusCode,
     header::{CONTENT_TYPE, DATE},
 };
-use kube::{Client, client::Body};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{Client, Resource, client::Body, runtime::watcher::Event};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tower_test::mock::{Handle, pair};
 
-pub use crate::decode::Lenient;
 use crate::{
-    ApiError,
-    decode::Unreadable,
-    stream::{Change, read_page},
+    ApiError, Cache, Row, Watch, Watches,
+    cache::SharedRows,
+    decode::{Received, Unreadable},
+    stream::{WatchLine, read_page},
 };
 
 /// Time within which Events are published.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl<R: Row> Cache<R> {
+    /// One that is filled by the test alone. It needs a runtime.
+    #[must_use]
+    pub fn unwatched() -> Arc<Self> {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let watch = Watches::default().watch_changes(Watch::metadata_of::<ConfigMap>(&client), |_| {});
+        Arc::new(Self { rows: SharedRows::default(), watch })
+    }
+
+    /// Applies an event, as its watch would.
+    pub fn apply(&self, event: Event<R>)
+    where
+        R: Resource,
+    {
+        let received = |object| Received(Ok(object));
+        let event = match event {
+            Event::Apply(object) => Event::Apply(received(object)),
+            Event::Delete(object) => Event::Delete(received(object)),
+            Event::InitApply(object) => Event::InitApply(received(object)),
+            Event::Init => Event::Init,
+            Event::InitDone => Event::InitDone,
+        };
+        self.rows.write().take(event, Arc::new);
+    }
+}
 
 impl ApiError {
     /// All reasons that a failed request, or an object that cannot be read, may have.
@@ -201,7 +228,7 @@ fn refusal(code: u16, reason: &str, uri: &str) -> Value {
 /// The objects of a page of a list, each for itself, or why the page is not understood.
 pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, String> {
     let mut objects = Vec::new();
-    let read = |Lenient(object)| objects.push(object.map_err(|unreadable: Unreadable| unreadable.error));
+    let read = |Received(object)| objects.push(object.map_err(|unreadable: Unreadable| unreadable.error));
     read_page(text.as_bytes(), read).map_err(|error| error.to_string())?;
     Ok(objects)
 }
@@ -209,5 +236,5 @@ pub fn page<K: DeserializeOwned>(text: &str) -> Result<Vec<Result<K, String>>, S
 /// Whether a line of a watch is understood, even if the object in it is not.
 #[must_use]
 pub fn is_watch_line<K: DeserializeOwned>(text: &str) -> bool {
-    Change::<Lenient<K>>::read(text).is_ok()
+    WatchLine::<Received<K>>::read(text).is_ok()
 }

@@ -19,7 +19,7 @@ pub const START_TOLERANCE: Duration = Duration::from_secs(30);
 /// A pod, as decoded from a list or a watch.
 #[derive(Clone, Debug, Deserialize, Resource)]
 #[resource(inherit = "Pod")]
-pub struct TrimmedPod {
+pub struct PrunedPod {
     /// Its metadata, without `managedFields`.
     #[serde(deserialize_with = "Pruned::metadata")]
     pub metadata: ObjectMeta,
@@ -100,16 +100,16 @@ pub enum PodState {
     /// It serves.
     Ready,
     /// It does not serve (yet).
-    NotReady(Trouble),
+    NotReady(PodProblem),
     /// It ended by itself and will not serve again.
-    Finished(Trouble),
+    Finished(PodProblem),
     /// It is being deleted.
     Terminating,
 }
 
 /// The reason why a pod does not serve.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Trouble {
+pub struct PodProblem {
     /// One word.
     pub reason: Arc<str>,
     /// For people.
@@ -117,10 +117,10 @@ pub struct Trouble {
     /// Since when.
     pub since: Timestamp,
     /// Whether the cause is known, and the pod is not just starting.
-    pub is_known: bool,
+    pub is_conclusive: bool,
 }
 
-impl TrimmedPod {
+impl PrunedPod {
     /// Its phase of life.
     #[must_use]
     pub fn state(&self) -> PodState {
@@ -162,23 +162,23 @@ impl TrimmedPod {
 }
 
 impl PodState {
-    /// The trouble for which the pod is reported as a blocker: a known one at once, and another one when the pod has been
+    /// The problem for which the pod is reported as a blocker: a conclusive one at once, and another one when the pod has been
     /// starting for [`START_TOLERANCE`].
     #[must_use]
-    pub fn blocker(&self, now: Timestamp) -> Option<&Trouble> {
+    pub fn reportable_problem(&self, now: Timestamp) -> Option<&PodProblem> {
         match self {
-            Self::NotReady(trouble) | Self::Finished(trouble) => {
-                (trouble.is_known || trouble.age(now) >= START_TOLERANCE).then_some(trouble)
+            Self::NotReady(problem) | Self::Finished(problem) => {
+                (problem.is_conclusive || problem.age(now) >= START_TOLERANCE).then_some(problem)
             }
             Self::Ready | Self::Terminating => None,
         }
     }
 }
 
-impl Trouble {
-    fn known(reason: &str, message: &str, since: Timestamp) -> Self {
+impl PodProblem {
+    fn conclusive(reason: &str, message: &str, since: Timestamp) -> Self {
         let reason = if reason.is_empty() { "Unknown" } else { reason };
-        Self { reason: reason.into(), message: message.into(), since, is_known: true }
+        Self { reason: reason.into(), message: message.into(), since, is_conclusive: true }
     }
 
     /// The time since it began.
@@ -193,28 +193,28 @@ impl Status {
         match self.phase.as_str() {
             "Failed" | "Succeeded" => PodState::Finished(self.end(created)),
             _ if self.condition("Ready").is_some_and(|ready| ready.status == "True") => PodState::Ready,
-            _ => PodState::NotReady(self.trouble(created, node)),
+            _ => PodState::NotReady(self.problem(created, node)),
         }
     }
 
-    fn end(&self, created: Timestamp) -> Trouble {
+    fn end(&self, created: Timestamp) -> PodProblem {
         let since = self.since("Ready", created);
         if !self.reason.is_empty() {
-            return Trouble::known(&self.reason, &self.message, since);
+            return PodProblem::conclusive(&self.reason, &self.message, since);
         }
         let mut containers = self.container_statuses.iter();
         let cause = containers.find_map(|container| container.state.terminated.as_ref());
         let message = cause.map(|cause| format!("exit code {}", cause.exit_code)).unwrap_or_default();
-        Trouble::known(&format!("Pod{}", self.phase), &message, since)
+        PodProblem::conclusive(&format!("Pod{}", self.phase), &message, since)
     }
 
     /// The first known cause: no node, a container that cannot start, one that ended, or the node.
-    fn trouble(&self, created: Timestamp, node: &str) -> Trouble {
+    fn problem(&self, created: Timestamp, node: &str) -> PodProblem {
         if let Some(scheduled) =
             self.condition("PodScheduled").filter(|condition| condition.status == "False")
         {
             let since = self.since("PodScheduled", created);
-            return Trouble::known(&scheduled.reason, &scheduled.message, since);
+            return PodProblem::conclusive(&scheduled.reason, &scheduled.message, since);
         }
         let since = self.since("Ready", created);
         for container in self.init_container_statuses.iter().chain(&self.container_statuses) {
@@ -226,21 +226,21 @@ impl Status {
                 } else {
                     waiting.message.clone()
                 };
-                return Trouble::known(&waiting.reason, &message, since);
+                return PodProblem::conclusive(&waiting.reason, &message, since);
             }
             if let Some(terminated) = container.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)
             {
                 let message =
                     format!("container {:?} exited with code {}", container.name, terminated.exit_code);
-                return Trouble::known(&terminated.reason, &message, since);
+                return PodProblem::conclusive(&terminated.reason, &message, since);
             }
         }
         let condition = |r#type: &str| self.condition(r#type).map(|found| (&*found.status, &*found.reason));
         if let Some((reason, message)) = node_trouble(node, condition) {
-            return Trouble::known(reason, &message, since);
+            return PodProblem::conclusive(reason, &message, since);
         }
         let message = self.condition("Ready").map(|ready| ready.message.as_str()).unwrap_or_default();
-        Trouble { reason: "NotReady".into(), message: message.into(), since, is_known: false }
+        PodProblem { reason: "NotReady".into(), message: message.into(), since, is_conclusive: false }
     }
 
     fn condition(&self, r#type: &str) -> Option<&PodCondition> {
@@ -276,13 +276,13 @@ mod tests {
         let metadata =
             json!({"name": "web-x", "namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"});
         let pod = json!({"metadata": metadata, "status": status});
-        serde_json::from_value::<TrimmedPod>(pod).unwrap().state()
+        serde_json::from_value::<PrunedPod>(pod).unwrap().state()
     }
 
     fn reason(status: &Value) -> (String, bool) {
         match state(status) {
-            PodState::NotReady(trouble) | PodState::Finished(trouble) => {
-                (trouble.reason.to_string(), trouble.is_known)
+            PodState::NotReady(problem) | PodState::Finished(problem) => {
+                (problem.reason.to_string(), problem.is_conclusive)
             }
             state => panic!("{state:?}"),
         }
@@ -326,16 +326,16 @@ mod tests {
                 "metadata": {"name": "web-x", "namespace": "shop"}, "spec": {"nodeName": "n1"},
                 "status": {"phase": "Running", "conditions": conditions},
             });
-            serde_json::from_value::<TrimmedPod>(pod).unwrap().state()
+            serde_json::from_value::<PrunedPod>(pod).unwrap().state()
         };
-        let PodState::NotReady(trouble) = state("", "True") else { panic!("it serves") };
-        assert_eq!((&*trouble.reason, &*trouble.message), ("NodeNotReady", "its node \"n1\" is not ready"));
-        assert_eq!((trouble.since, trouble.is_known), ("2026-01-01T00:05:00Z".parse().unwrap(), true));
+        let PodState::NotReady(problem) = state("", "True") else { panic!("it serves") };
+        assert_eq!((&*problem.reason, &*problem.message), ("NodeNotReady", "its node \"n1\" is not ready"));
+        assert_eq!((problem.since, problem.is_conclusive), ("2026-01-01T00:05:00Z".parse().unwrap(), true));
         for (reason, containers) in
             [("ContainersNotReady", "False"), ("ReadinessGatesNotReady", "True"), ("", "False")]
         {
-            let PodState::NotReady(trouble) = state(reason, containers) else { panic!("it serves") };
-            assert_eq!(&*trouble.reason, "NotReady", "{reason}");
+            let PodState::NotReady(problem) = state(reason, containers) else { panic!("it serves") };
+            assert_eq!(&*problem.reason, "NotReady", "{reason}");
         }
     }
 
@@ -352,8 +352,9 @@ mod tests {
     #[test]
     fn a_pod_blocks_with_a_known_trouble_at_once_and_otherwise_only_after_a_while() {
         let created: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let blocks =
-            |status: &Value, age| state(status).blocker(created + Duration::from_secs(age)).is_some();
+        let blocks = |status: &Value, age| {
+            state(status).reportable_problem(created + Duration::from_secs(age)).is_some()
+        };
         let waiting =
             json!({"containerStatuses": [{"name": "a", "state": {"waiting": {"reason": "ErrImagePull"}}}]});
         assert!(blocks(&waiting, 0));
@@ -365,6 +366,6 @@ mod tests {
     fn a_pod_that_is_being_deleted_is_terminating_whatever_its_status_says() {
         let metadata = json!({"name": "web-x", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         let pod = json!({"metadata": metadata, "status": {"phase": "Failed"}});
-        assert_eq!(serde_json::from_value::<TrimmedPod>(pod).unwrap().state(), PodState::Terminating);
+        assert_eq!(serde_json::from_value::<PrunedPod>(pod).unwrap().state(), PodState::Terminating);
     }
 }

@@ -13,7 +13,7 @@ use catena_api::{Pin, command::RecentCommands};
 use jiff::Timestamp;
 use operator_kit::testing;
 use operator_watch::PrunedObject;
-use pod_state::TrimmedPod;
+use pod_state::PrunedPod;
 use serde_json::Value;
 
 static BOUND: LazyLock<Option<Arc<command_kinds::CommandKind>>> = LazyLock::new(|| {
@@ -51,7 +51,7 @@ static REAPED: LazyLock<Option<command_reaper::Settings>> = LazyLock::new(|| {
 
 pub fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    if let Ok(pod) = serde_json::from_str::<TrimmedPod>(&text) {
+    if let Ok(pod) = serde_json::from_str::<PrunedPod>(&text) {
         let row = PodRow::of(pod, &Interner::default());
         assert!(!row.is_ready() || row.counts(), "a pod that serves counts");
     }

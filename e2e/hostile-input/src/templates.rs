@@ -39,7 +39,7 @@ pub fn read(input: &[u8]) {
         sent::arrives(&rendered.object);
         let mut error = ApiError::new(Verb::Write, (kind, "web"), Cause::Invalid, "Invalid value");
         error.fields = ["spec.containers[0].image", "metadata.labels"].map(str::to_owned).to_vec();
-        let _ = Writer::located(error, &templates, "default", &subject, POD);
+        let _ = Writer::with_source(error, &templates, "default", &subject, POD);
     }
     let object = serde_json::json!({"metadata": {"name": "web"}, "spec": parameters});
     let _ = templates.render_with("default", &subject, &[("object", &object)], &[POD]);

@@ -4,8 +4,8 @@ use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Service};
 use kube::Resource;
 use operator_kit::testing;
-use operator_watch::{Pruned, PrunedObject, Unmanaged};
-use pod_state::TrimmedPod;
+use operator_watch::{Lenient, Pruned, PrunedObject};
+use pod_state::PrunedPod;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -13,9 +13,9 @@ pub fn read(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     read_as::<Pruned>(&text);
     read_as::<PrunedObject>(&text);
-    read_as::<TrimmedPod>(&text);
-    read_as::<Unmanaged<BasicDeployment>>(&text);
-    read_as::<Unmanaged<BasicReplicaSet>>(&text);
+    read_as::<PrunedPod>(&text);
+    read_as::<Lenient<BasicDeployment>>(&text);
+    read_as::<Lenient<BasicReplicaSet>>(&text);
     is_no_stricter::<ConfigMap>(&text);
     is_no_stricter::<Node>(&text);
     is_no_stricter::<Service>(&text);
@@ -38,8 +38,8 @@ fn read_as<K: DeserializeOwned>(text: &str) {
 /// A decodable object is also decoded leniently, with the same result.
 fn is_no_stricter<K: Resource + DeserializeOwned>(text: &str) {
     let Ok(strict) = serde_json::from_str::<K>(text) else { return };
-    let lenient = serde_json::from_str::<Unmanaged<K>>(text);
-    let Unmanaged(lenient) = lenient.unwrap_or_else(|error| panic!("only read without leniency: {error}"));
+    let lenient = serde_json::from_str::<Lenient<K>>(text);
+    let Lenient(lenient) = lenient.unwrap_or_else(|error| panic!("only read without leniency: {error}"));
     assert_eq!(lenient.meta().name, strict.meta().name);
     assert_eq!(lenient.meta().annotations, strict.meta().annotations);
     assert_eq!(lenient.meta().managed_fields, None);

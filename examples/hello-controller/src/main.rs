@@ -32,14 +32,14 @@ impl Controller for Cards {
         // The name follows from the owner, so that a repeated create meets its own object.
         let metadata = json!({
             "name": format!("card-of-{name}"), "namespace": namespace,
-            "ownerReferences": [Ownership::controller_reference(&**account)],
+            "ownerReferences": [Ownership::owner_reference(&**account)],
         });
         (!is_settled).then(|| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}))
     }
 
     async fn act(&self, (account, _): Self::Observed, card: Option<Value>) -> Result<Requeue, Failure> {
         let Some(card) = card else { return Ok(Requeue::OnChange) };
-        let kind = WriteTarget::of::<ConfigMap>(self.cards.watch().seen());
+        let kind = WriteTarget::of::<ConfigMap>(self.cards.watch().seen_version());
         self.writer.for_object(ObjectId::of(&*account)).create(&kind, &card).await?;
         Ok(Requeue::Written)
     }

@@ -84,7 +84,7 @@ impl Row for JobRow {
 }
 
 impl JobRow {
-    /// Trims a Job.
+    /// Prunes a Job.
     #[must_use]
     pub fn of(job: WatchedJob) -> Self {
         let WatchedJob { metadata, status } = job;
@@ -148,7 +148,7 @@ pub fn manifest(set: &JobReplicas, name: &str) -> Value {
         "metadata": {
             "name": name, "namespace": namespace, "labels": {OF: uid},
             "annotations": {REVISION: revision(set)},
-            "ownerReferences": [Ownership::controller_reference(set)],
+            "ownerReferences": [Ownership::owner_reference(set)],
         },
         "spec": {"template": {
             "metadata": {"labels": {OF: uid}, "annotations": set.spec.pod_annotations},

@@ -29,7 +29,7 @@ async fn main() -> anyhow::Result<()> {
     let jobs = operator.watches.cache(watch, JobRow::of, move |job: &JobRow| {
         requests.notify(&job.namespace, &job.owner_name);
     });
-    let executor = Executor::new(operator.writer.clone(), jobs.watch().seen());
+    let executor = Executor::new(operator.writer.clone(), jobs.watch().seen_version());
     let observer = Observer { settings: operator.settings.clone(), jobs };
     operator.run(JobReplicasController { observer, executor }, queue).await
 }

@@ -9,13 +9,13 @@ use job_replicas::{
     kind::JobReplicas,
     observed::Observed,
 };
-use operator_kit::run::{Backoffs, LiveSettings};
+use operator_kit::run::{Backoffs, SettingsHandle};
 use operator_watch::{Cache, Failure, ObjectId};
 
 /// Reads the state of an object.
 pub struct Observer {
     /// The settings in force.
-    pub settings: LiveSettings<Settings>,
+    pub settings: SettingsHandle<Settings>,
     /// All Jobs with our label.
     pub jobs: Arc<Cache<JobRow>>,
 }
@@ -32,7 +32,7 @@ impl Observer {
         }
         let ObjectId { namespace, uid, .. } = ObjectId::of(&*set);
         Ok(Observed {
-            jobs: self.jobs.group(namespace, uid),
+            jobs: self.jobs.by_index(namespace, uid),
             revision: revision(&set),
             surge: self.settings.current().surge,
             now: Timestamp::now(),

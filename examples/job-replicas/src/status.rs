@@ -42,8 +42,8 @@ pub fn status(observed: &Observed) -> JobReplicasStatus {
     };
     let conditions = Conditions::new(generation, observed.now)
         .with(Conditions::READY, is_ready, reason, message.clone())
-        .while_true(Conditions::STALLED, is_stalled, reason, message)
-        .since(&told(set).conditions);
+        .if_true(Conditions::STALLED, is_stalled, reason, message)
+        .with_transition_times(&told(set).conditions);
     JobReplicasStatus {
         observed_generation: Some(generation),
         active,

@@ -95,7 +95,7 @@ pub fn metadata(object: &Object) -> ObjectMeta {
 }
 
 /// The object as a watch shows it.
-pub fn trimmed(object: &Object) -> PrunedObject {
+pub fn pruned(object: &Object) -> PrunedObject {
     let mut data = object.spec.value().clone();
     data["status"] = object.status.value().clone();
     PrunedObject { metadata: metadata(object), data }
@@ -103,7 +103,7 @@ pub fn trimmed(object: &Object) -> PrunedObject {
 
 /// The whole object as a GET shows it.
 pub fn whole(object: &Object) -> Value {
-    let PrunedObject { metadata, mut data } = trimmed(object);
+    let PrunedObject { metadata, mut data } = pruned(object);
     let kind = resource(object.meta.key.kind);
     (data["apiVersion"], data["kind"]) = (kind.api_version.into(), kind.kind.into());
     data["metadata"] = json!(metadata);

@@ -8,7 +8,7 @@ use std::{
 use basic_replicaset_controller::pod::{self, PodRow};
 use catena_api::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, PodReplacementPolicy, keys};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use pod_state::{PodState, Trouble};
+use pod_state::{PodProblem, PodState};
 
 use crate::{
     clock::{self, time},
@@ -132,11 +132,11 @@ pub fn real_set(object: &Object) -> BasicReplicaSet {
 pub fn pod_row(object: &Object) -> PodRow {
     let meta = &object.meta;
     let created = time(meta.created);
-    let trouble = |reason: &str, is_known| Trouble {
+    let problem = |reason: &str, is_conclusive| PodProblem {
         reason: reason.into(),
         message: "".into(),
         since: created,
-        is_known,
+        is_conclusive,
     };
     let controller = meta.owners.iter().find(|owner| owner.is_controller);
     let annotation = |key: &str| meta.annotations.get(key);
@@ -156,8 +156,8 @@ pub fn pod_row(object: &Object) -> PodRow {
         state: match phase(object) {
             _ if meta.is_deleting => PodState::Terminating,
             Some(Phase::Ready(_)) => PodState::Ready,
-            Some(Phase::Failed) => PodState::Finished(trouble("Failed", true)),
-            None => PodState::NotReady(trouble("NotReady", false)),
+            Some(Phase::Failed) => PodState::Finished(problem("Failed", true)),
+            None => PodState::NotReady(problem("NotReady", false)),
         },
         ready_since: match phase(object) {
             Some(Phase::Ready(since)) => Some(time(since)),

@@ -2,7 +2,7 @@
 
 use operator_kit::{
     report::Events,
-    run::{LiveSettings, Triggers},
+    run::{SettingsHandle, Triggers},
     write::Writer,
 };
 use operator_watch::Watches;
@@ -24,7 +24,7 @@ fn controller(is_served: bool, memory: &Memory) -> (ProtectedObjects, crate::moc
     let (watches, triggers) = (Watches::default(), Triggers::default());
     let backups = BackupWatches::new(client.clone(), watches.clone(), triggers.clone());
     let namespaces = Namespaces::new(client.clone(), watches, triggers);
-    let settings = LiveSettings::fixed(settings(TEMPLATE, "backups"));
+    let settings = SettingsHandle::fixed(settings(TEMPLATE, "backups"));
     let executor = Executor::new(writer, events, memory.clone(), HeldMetrics::default());
     let observer = Observer::new(client, settings, namespaces, backups, memory.clone());
     (ProtectedObjects { observer, executor }, log)

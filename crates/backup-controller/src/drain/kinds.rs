@@ -3,7 +3,7 @@
 use anyhow::Context;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Client, discovery::ApiResource};
-use operator_watch::{Live, ServedKinds};
+use operator_watch::{Discovery, Live};
 
 /// The kinds of the settings that have objects.
 #[derive(Debug, PartialEq)]
@@ -18,16 +18,16 @@ pub enum Drainable {
 /// definition are stored, and are there again as soon as a version is served.
 pub async fn drainable(
     client: &Client,
-    served_kinds: &ServedKinds,
+    discovery: &Discovery,
     kinds: Vec<ApiResource>,
 ) -> anyhow::Result<Drainable> {
     let (mut served, mut hidden) = (Vec::new(), Vec::new());
     for kind in kinds {
-        let found = served_kinds.find(&kind).await;
+        let found = discovery.find(&kind).await;
         let found =
             found.with_context(|| format!("could not look up the served version of {}", kind.plural))?;
         match found {
-            Some(found) => served.push(found.resource),
+            Some((found, _)) => served.push(found),
             None if is_defined(client, &kind).await? => hidden.push(definition(&kind)),
             None => {}
         }
@@ -80,7 +80,7 @@ mod tests {
             _ => (404, json!({"kind": "Status", "reason": "NotFound", "code": 404})),
         });
         let kinds = vec![resource("x.dev/v1", "Db", "dbs").unwrap()];
-        drainable(&client, &ServedKinds::new(client.clone()), kinds).await
+        drainable(&client, &Discovery::new(client.clone()), kinds).await
     }
 
     fn refused(code: u16, reason: &str) -> Value {

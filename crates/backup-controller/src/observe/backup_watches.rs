@@ -43,10 +43,10 @@ impl BackupWatches {
     }
 
     /// The highest version that the watch of these backups has delivered.
-    pub fn seen(&self, backup: &Backup) -> SeenVersion {
+    pub fn seen_version(&self, backup: &Backup) -> SeenVersion {
         let running = self.running.lock();
         let watch = running.get(&place(backup)).filter(|watch| watch.problem().is_none());
-        watch.map_or_else(SeenVersion::unwatched, |watch| watch.seen().clone())
+        watch.map_or_else(SeenVersion::unwatched, |watch| watch.seen_version().clone())
     }
 
     fn start(&self, backup: &Backup) -> WatchHandle {

@@ -7,9 +7,9 @@ use catena_api::reason;
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::{
     report::{Event, Events},
-    run::{LiveSettings, Triggers},
+    run::{SettingsHandle, Triggers},
 };
-use operator_watch::WatchedKind;
+use operator_watch::DynamicKind;
 use tokio::sync::watch;
 
 use crate::metrics::HeldMetrics;
@@ -31,8 +31,8 @@ impl Followers {
     /// Follows the settings, forever.
     pub async fn follow(
         self,
-        mut settings: LiveSettings<Settings>,
-        wanted: watch::Sender<Vec<WatchedKind<Row>>>,
+        mut settings: SettingsHandle<Settings>,
+        wanted: watch::Sender<Vec<DynamicKind<Row>>>,
     ) {
         let mut former = settings.current();
         loop {
@@ -76,16 +76,16 @@ impl Followers {
 
 /// Watches all objects of a kind, even those that are not selected, because an object that leaves the selection has to
 /// lose our finalizer.
-fn watched(id: &str, entries: &Entries) -> Option<WatchedKind<Row>> {
+fn watched(id: &str, entries: &Entries) -> Option<DynamicKind<Row>> {
     let (selectors, fingerprint) = (entries.selectors(), entries.fingerprint().clone());
     let resource = entries.first()?.resource.clone();
     let judged_by = fingerprint.clone();
-    Some(WatchedKind {
+    Some(DynamicKind {
         id: id.into(),
         resource: resource.into(),
         selector: None,
         is_metadata_only: true,
-        trim: Arc::new(move |object| Row::of(object, &selectors, &judged_by)),
+        prune: Arc::new(move |object| Row::of(object, &selectors, &judged_by)),
         fingerprint: fingerprint.to_string(),
     })
 }

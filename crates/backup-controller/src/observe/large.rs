@@ -7,7 +7,7 @@ use std::{
 };
 
 use kube::Client;
-use operator_watch::{ApiError, ObjectId, Source};
+use operator_watch::{ApiError, DynamicRow, ObjectId};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -35,20 +35,16 @@ pub type Read = (Answer, Option<Turn>);
 
 impl LargeObjects {
     /// Reads an object from the API server; `None` if it is large, and it is not its turn.
-    pub async fn read(
-        &self,
-        client: &Client,
-        source: &Source,
-        id: ObjectId<'_>,
-    ) -> Result<Option<Read>, ApiError> {
-        let (resource, ObjectId { namespace, name, uid }) = (&source.watched.resource, id);
+    pub async fn read<R>(&self, client: &Client, target: &DynamicRow<R>) -> Result<Option<Read>, ApiError> {
+        let (resource, ObjectId { namespace, name, uid }) =
+            (target.resource(), ObjectId::from(&target.metadata));
         if !self.found.lock().contains(uid)
             && let Some(answer) = live::read_up_to(LARGE, client, resource, namespace, name).await?
         {
             return Ok(Some((answer, None)));
         }
         self.found.lock().insert(uid.to_owned());
-        let Some(turn) = self.turn(&source.id) else { return Ok(None) };
+        let Some(turn) = self.turn(&target.kind_id) else { return Ok(None) };
         Ok(Some((live::read(client, resource, namespace, name).await?, Some(turn))))
     }
 
@@ -82,22 +78,26 @@ mod tests {
             (200, json!({"metadata": {"name": "web"}, "data": {"text": "x".repeat(size)}}))
         });
         let (objects, resource) = (LargeObjects::default(), ApiResource::erase::<ConfigMap>(&()));
-        let [maps, others] = ["maps", "others"]
-            .map(|id| Source { id: id.into(), watched: WriteTarget::unwatched(resource.clone()) });
-        let read = async |source: &Source, name: &str| {
-            let id = ObjectId { namespace: "shop", name, uid: name };
-            objects.read(&client, source, id).await.unwrap()
+        let read = async |kind: &str, name: &str| {
+            let metadata = json!({"namespace": "shop", "name": name, "uid": name});
+            let target = DynamicRow {
+                metadata: serde_json::from_value(metadata).unwrap(),
+                kind_id: kind.into(),
+                write_target: Arc::new(WriteTarget::unwatched(resource.clone())),
+                row: (),
+            };
+            objects.read(&client, &target).await.unwrap()
         };
         let mut turns = Vec::new();
         for name in ["a", "b"] {
-            let (answer, turn) = read(&maps, name).await.unwrap();
+            let (answer, turn) = read("maps", name).await.unwrap();
             assert!(answer.object.is_some());
             turns.push(turn.expect("a large object has a turn"));
         }
-        assert!(read(&maps, "c").await.is_none(), "too many at a time");
-        assert!(read(&maps, "small").await.is_some_and(|(_, turn)| turn.is_none()));
-        assert!(read(&others, "d").await.is_some_and(|(_, turn)| turn.is_some()));
+        assert!(read("maps", "c").await.is_none(), "too many at a time");
+        assert!(read("maps", "small").await.is_some_and(|(_, turn)| turn.is_none()));
+        assert!(read("others", "d").await.is_some_and(|(_, turn)| turn.is_some()));
         turns.pop();
-        assert!(read(&maps, "c").await.is_some());
+        assert!(read("maps", "c").await.is_some());
     }
 }

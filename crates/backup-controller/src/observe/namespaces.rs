@@ -61,7 +61,7 @@ impl Namespaces {
     /// Whether a selector selects a namespace. A namespace that the watch has not shown yet is read live.
     pub async fn selects(&self, selector: &Selector, namespace: &str) -> Result<bool, Error> {
         let cache = self.cache.lock().clone();
-        let known = cache.and_then(|cache| cache.group("", namespace).first().cloned());
+        let known = cache.and_then(|cache| cache.by_index("", namespace).first().cloned());
         if let Some(row) = known {
             return Ok(selector.matches(&row.labels));
         }
@@ -73,12 +73,12 @@ impl Namespaces {
 
     fn start(&self) -> Arc<Cache<NamespaceRow>> {
         let triggers = self.triggers.clone();
-        let trim = |namespace: PrunedObject| NamespaceRow {
+        let prune = |namespace: PrunedObject| NamespaceRow {
             uid: namespace.metadata.uid.unwrap_or_default(),
             name: namespace.metadata.name.unwrap_or_default(),
             labels: namespace.metadata.labels.unwrap_or_default(),
         };
         let watch = Watch::metadata_of::<Namespace>(&self.client);
-        self.watches.cache(watch, trim, move |row: &NamespaceRow| triggers.notify_all_in(&row.name))
+        self.watches.cache(watch, prune, move |row: &NamespaceRow| triggers.notify_all_in(&row.name))
     }
 }

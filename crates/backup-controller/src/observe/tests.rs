@@ -29,7 +29,7 @@ fn observer_by(template: &str, web: Option<Value>, memory: Memory) -> (Observer,
         }
     });
     let namespaces = Namespaces::new(client.clone(), Watches::default(), Triggers::default());
-    let settings = LiveSettings::fixed(settings(template, "backups"));
+    let settings = SettingsHandle::fixed(settings(template, "backups"));
     let backups = BackupWatches::new(client.clone(), Watches::default(), Triggers::default());
     (Observer::new(client, settings, namespaces, backups, memory), log)
 }

@@ -129,6 +129,6 @@ impl Action {
     /// The action, unless a failure holds up its step.
     #[must_use]
     pub fn unless_held(self, observed: &Observed) -> Option<Self> {
-        (!observed.backoffs.holds(self.step())).then_some(self)
+        (!observed.backoffs.is_backing_off(self.step())).then_some(self)
     }
 }

@@ -28,7 +28,7 @@ pub fn record(observed: &Observed) -> Option<Action> {
         Found::Orphan(child) => child.is_adoptable_as(&desired.hash),
         Found::Leaving(_) | Found::Foreign(_) => false,
     };
-    let is_held = observed.backoffs.holds(step::FOLLOW) || observed.unlisted.is_some();
+    let is_held = observed.backoffs.is_backing_off(step::FOLLOW) || observed.unlisted.is_some();
     let may = may_be_written && !is_held && !observed.deployment.spec.paused;
     history::record(desired, observed).filter(|_| may)
 }

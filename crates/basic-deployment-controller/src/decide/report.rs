@@ -9,7 +9,7 @@ use crate::{
     decide::action::Action,
     observed::Observed,
     stall::{deadline_in, silence_in},
-    status::{pace, status, told},
+    status::{minimum_age, status, told},
     step, token,
 };
 
@@ -34,9 +34,10 @@ pub fn report_deletion(observed: &Observed, deletion: Deletion<'_>) -> Action {
 fn write_or_wait(observed: &Observed, others: [Option<Duration>; 4]) -> Action {
     let current = told(&observed.deployment);
     let new = status(observed);
-    let is_refused = observed.backoffs.everything().is_none() && observed.backoffs.holds(step::STATUS);
+    let is_refused =
+        observed.backoffs.everything().is_none() && observed.backoffs.is_backing_off(step::STATUS);
     let is_news = new != current && !is_refused;
-    let due = observed.status_age.due_in(pace(&current, &new, observed)).filter(|_| is_news);
+    let due = observed.status_age.due_in(minimum_age(&current, &new, observed)).filter(|_| is_news);
     if is_news && due.is_none() {
         return Action::WriteStatus(Box::new(new));
     }

@@ -6,7 +6,7 @@ use basic_deployment_controller::{
 use catena_api::keys;
 use kube::Client;
 use operator_kit::run::Queue;
-use operator_watch::{Cache, PrunedObject, ServedKinds, Watch, Watches, WriteTarget};
+use operator_watch::{Cache, Discovery, PrunedObject, Watch, Watches, WriteTarget};
 use parking_lot::Mutex;
 
 /// Maximum time that a pass waits for the first list of a kind.
@@ -15,7 +15,7 @@ const FIRST_LIST_WAIT: Duration = Duration::from_secs(2);
 /// The watched children of the configured kinds; the watches follow the settings.
 pub struct Children {
     client: Client,
-    served_kinds: ServedKinds,
+    discovery: Discovery,
     watches: Watches,
     queue: Queue,
     watched: Mutex<Vec<Known>>,
@@ -52,8 +52,8 @@ impl Seen {
 }
 
 impl Children {
-    pub fn new(client: Client, served_kinds: ServedKinds, watches: Watches, queue: Queue) -> Self {
-        Self { client, served_kinds, watches, queue, watched: Mutex::default() }
+    pub fn new(client: Client, discovery: Discovery, watches: Watches, queue: Queue) -> Self {
+        Self { client, discovery, watches, queue, watched: Mutex::default() }
     }
 
     /// The children of these kinds. Others are no longer watched, nor those of a kind with another contract.
@@ -88,21 +88,21 @@ impl Children {
             }
             let problem = match cache.watch().problem() {
                 None => {
-                    let mut children = cache.group(namespace, uid);
+                    let mut children = cache.by_index(namespace, uid);
                     children.sort_by(|a, b| a.name.cmp(&b.name));
                     seen.children.extend(children);
                     continue;
                 }
                 Some(problem) if cache.watch().is_unserved() => {
-                    match self.served_kinds.find_again(&kind.api_resource()).await {
+                    match self.discovery.find_again(&kind.api_resource()).await {
                         // Served in no version, it has no objects.
                         Ok(None) => {
                             seen.unserved.push(kind.clone());
                             continue;
                         }
-                        Ok(Some(other)) => format!(
+                        Ok(Some((other, _))) => format!(
                             "{} {} is not served any more, but {} is: list that under children in the controller's settings",
-                            kind.api_version, kind.kind, other.resource.api_version
+                            kind.api_version, kind.kind, other.api_version
                         ),
                         Err(_) => problem,
                     }
@@ -135,7 +135,7 @@ impl Children {
 impl Known {
     /// The kind and its watch, for writes.
     pub fn listed(&self) -> ListedKind {
-        let watched = WriteTarget::new(self.kind.api_resource(), self.cache.watch().seen());
+        let watched = WriteTarget::new(self.kind.api_resource(), self.cache.watch().seen_version());
         ListedKind { kind: self.kind.clone(), watched }
     }
 }
@@ -156,8 +156,8 @@ mod tests {
     async fn only_another_kind_or_contract_is_another_watch() {
         let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
         let queue = Queue::default();
-        let served_kinds = ServedKinds::new(client.clone());
-        let children = Children::new(client, served_kinds, Watches::default(), queue);
+        let discovery = Discovery::new(client.clone());
+        let children = Children::new(client, discovery, Watches::default(), queue);
         let own = || kind("Deployment", ReplicaContract::default());
         let caches = |kinds: &[Arc<ChildKind>]| -> Vec<_> {
             children.of(kinds).into_iter().map(|known| known.cache).collect()

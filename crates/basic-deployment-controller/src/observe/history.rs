@@ -37,7 +37,7 @@ impl History {
 
     /// The revisions of a `BasicDeployment`, the oldest first.
     pub fn of(&self, namespace: &str, name: &str, uid: &str) -> Vec<Arc<Revision>> {
-        let mut revisions = self.cache.group(namespace, uid);
+        let mut revisions = self.cache.by_index(namespace, uid);
         // An orphan is in the group of a name, which can be any text.
         revisions.retain(|revision| revision.owner.is_some() && revision.is_genuine(name, uid));
         revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
@@ -46,7 +46,7 @@ impl History {
 
     /// The revisions that a former `BasicDeployment` of this name has left: the last one of each rendering that has no other.
     pub fn left(&self, namespace: &str, name: &str, known: &[Arc<Revision>]) -> Vec<Arc<Revision>> {
-        let mut left = self.cache.group(namespace, name);
+        let mut left = self.cache.by_index(namespace, name);
         left.retain(|revision| revision.is_left_by(name) && find(known, &revision.hash).is_none());
         left.sort_by(|a, b| (&a.hash, b.number).cmp(&(&b.hash, a.number)));
         left.dedup_by(|earlier, last| earlier.hash == last.hash);
@@ -70,7 +70,7 @@ impl History {
 
     /// The kind and watch of revisions.
     pub fn place(&self) -> WriteTarget {
-        WriteTarget::new(self.resource.clone(), self.cache.watch().seen())
+        WriteTarget::new(self.resource.clone(), self.cache.watch().seen_version())
     }
 
     /// Forgets the rendering that was read for a `BasicDeployment`.

@@ -12,7 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::{Api, Client};
 use operator_kit::write::Ownership;
 use operator_watch::{ApiError, Cause, Live, ObjectId, Verb};
-use pod_state::{TrimmedPod, Trouble};
+use pod_state::{PodProblem, PrunedPod};
 use tokio::time::timeout;
 
 /// Pods per page: a page of whole pods is in memory at once.
@@ -33,7 +33,7 @@ struct Look<'a> {
     controllers: HashMap<String, bool>,
 }
 
-/// The first pod of a child that keeps it from serving: one with a known trouble, otherwise one that has been starting
+/// The first pod of a child that keeps it from serving: one with a known problem, otherwise one that has been starting
 /// for too long.
 pub async fn blocker(client: &Client, child: &Child, pods: &Pods) -> Result<Option<BlockedBy>, ApiError> {
     // With an empty selector, it would look into the pods of others.
@@ -52,17 +52,17 @@ fn subject(child: &Child) -> (String, &str) {
 
 impl Look<'_> {
     async fn first(mut self, selector: &str) -> Result<Option<BlockedBy>, ApiError> {
-        let pods: Api<TrimmedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
+        let pods: Api<PrunedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
         let (now, mut starting, mut token) = (Timestamp::now(), None, None);
         for _ in 0..PAGES {
             let page = Live::page(&pods, selector, PAGE_SIZE, token).await;
             let (page, next) = page.map_err(|error| ApiError::of(Verb::Read, &error, subject(self.child)))?;
             for pod in &page {
                 let state = pod.state();
-                let Some(trouble) = state.blocker(now) else { continue };
-                if (trouble.is_known || starting.is_none()) && self.is_own(&pod.metadata).await? {
-                    let blocker = blocked_by(&pod.metadata, trouble);
-                    if trouble.is_known {
+                let Some(problem) = state.reportable_problem(now) else { continue };
+                if (problem.is_conclusive || starting.is_none()) && self.is_own(&pod.metadata).await? {
+                    let blocker = blocked_by(&pod.metadata, problem);
+                    if problem.is_conclusive {
                         return Ok(Some(blocker));
                     }
                     starting = Some(blocker);
@@ -99,7 +99,7 @@ impl Look<'_> {
     }
 }
 
-fn blocked_by(pod: &ObjectMeta, trouble: &Trouble) -> BlockedBy {
-    let (name, since) = (pod.name.as_deref().unwrap_or_default(), Some(Time(trouble.since)));
-    BlockedBy::new(["v1", "Pod", name], &trouble.reason, &trouble.message, since)
+fn blocked_by(pod: &ObjectMeta, problem: &PodProblem) -> BlockedBy {
+    let (name, since) = (pod.name.as_deref().unwrap_or_default(), Some(Time(problem.since)));
+    BlockedBy::new(["v1", "Pod", name], &problem.reason, &problem.message, since)
 }

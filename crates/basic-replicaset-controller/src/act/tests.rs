@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::discovery::ApiResource;
 use operator_kit::{
-    run::LiveSettings,
+    run::SettingsHandle,
     testing::{
         Answer::{self, Done, Json, Lost, Refusal},
         Sent, answering, in_turn,
@@ -90,7 +90,7 @@ async fn take_for(
     let executor = Executor {
         writer: Writer::over(client, MANAGER),
         memory: memory.clone(),
-        revisions: Revisions::new(LiveSettings::fixed(settings())),
+        revisions: Revisions::new(SettingsHandle::fixed(settings())),
         pods: WriteTarget::unwatched(ApiResource::erase::<Pod>(&())),
     };
     let result = executor.act(set, action).await;

@@ -18,7 +18,7 @@ use pods::Pods;
 use crate::{
     observed::{Holder, Observed, TakenName},
     pod::PodRow,
-    status::{next_blocker, pace, status, told},
+    status::{minimum_age, next_blocker, status, told},
     step,
 };
 
@@ -107,7 +107,7 @@ pub fn decide(observed: &Observed) -> Action {
 fn refresh_owner(observed: &Observed) -> Option<Action> {
     let is_outdated = |pod: &&Arc<PodRow>| pod.owner.as_ref().is_some_and(|owner| owner.is_outdated);
     let mut pods: Vec<_> = observed.pods.iter().filter(is_outdated).cloned().collect();
-    pods.retain(|pod| !observed.backoffs.holds_item(step::REFRESH_OWNER, &pod.uid));
+    pods.retain(|pod| !observed.backoffs.is_item_backing_off(step::REFRESH_OWNER, &pod.uid));
     pods.truncate(BATCH);
     (!pods.is_empty()).then_some(Action::RefreshOwner(pods))
 }
@@ -115,13 +115,13 @@ fn refresh_owner(observed: &Observed) -> Option<Action> {
 /// Handles taken names, which belong to our pod from an earlier try or to somebody else's.
 fn recognise(observed: &Observed) -> Option<Action> {
     let unmarked = observed.taken.iter().find_map(|taken| match &taken.holder {
-        Holder::Unmarked { uid } if !observed.backoffs.holds(step::MARK) => {
+        Holder::Unmarked { uid } if !observed.backoffs.is_backing_off(step::MARK) => {
             Some(Action::Mark { name: taken.name.clone(), uid: uid.clone(), slot: taken.slot })
         }
         _ => None,
     });
     let others = || {
-        if observed.backoffs.holds(step::CREATE) {
+        if observed.backoffs.is_backing_off(step::CREATE) {
             return None;
         }
         let is_others = |taken: &&TakenName| taken.holder == Holder::Other;
@@ -133,13 +133,13 @@ fn recognise(observed: &Observed) -> Option<Action> {
 
 /// Adopts orphans before pods are created in their place.
 fn adopt(observed: &Observed) -> Option<Action> {
-    if observed.backoffs.holds(step::ADOPT) {
+    if observed.backoffs.is_backing_off(step::ADOPT) {
         return None;
     }
     let there = observed.pods.iter().filter(|pod| pod.counts()).count();
     let wanted = observed.wanted().saturating_sub(there);
     let mut orphans = observed.orphans.clone();
-    orphans.retain(|pod| !observed.backoffs.holds_item(step::ADOPT, &pod.uid));
+    orphans.retain(|pod| !observed.backoffs.is_item_backing_off(step::ADOPT, &pod.uid));
     orphans.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
     orphans.truncate(wanted.min(BATCH));
     (!orphans.is_empty()).then_some(Action::Adopt(orphans))
@@ -148,7 +148,8 @@ fn adopt(observed: &Observed) -> Option<Action> {
 fn replace(observed: &Observed) -> Option<Action> {
     // Computed once: it goes through all failed items.
     let is_in_vain = observed.is_in_vain(step::DELETE);
-    let may_go = |pod: &Arc<PodRow>| !is_in_vain && !observed.backoffs.holds_item(step::DELETE, &pod.uid);
+    let may_go =
+        |pod: &Arc<PodRow>| !is_in_vain && !observed.backoffs.is_item_backing_off(step::DELETE, &pod.uid);
     let finished: Vec<_> =
         observed.pods.iter().filter(|pod| observed.is_over(pod) && may_go(pod)).cloned().collect();
     if !finished.is_empty() {
@@ -191,8 +192,8 @@ fn replace(observed: &Observed) -> Option<Action> {
 
 /// Whether no pod is to be created now: because of a failure, or because others may be adopted first.
 fn waits_to_create(observed: &Observed) -> bool {
-    let takes_back_first = observed.backoffs.holds(step::ADOPT) && !observed.orphans.is_empty();
-    takes_back_first || observed.backoffs.holds(step::CREATE) || observed.is_in_vain(step::CREATE)
+    let takes_back_first = observed.backoffs.is_backing_off(step::ADOPT) && !observed.orphans.is_empty();
+    takes_back_first || observed.backoffs.is_backing_off(step::CREATE) || observed.is_in_vain(step::CREATE)
 }
 
 fn delete(mut pods: Vec<Arc<PodRow>>) -> Action {
@@ -205,17 +206,19 @@ fn delete(mut pods: Vec<Arc<PodRow>>) -> Action {
 fn free_slots(observed: &Observed, count: usize) -> Vec<u32> {
     let looked_at = observed.taken.iter().map(|taken| taken.slot);
     let taken: BTreeSet<u32> = observed.pods.iter().filter_map(|pod| pod.slot).chain(looked_at).collect();
-    let is_free =
-        |slot: &u32| !taken.contains(slot) && !observed.backoffs.holds_item(step::CREATE, &slot.to_string());
+    let is_free = |slot: &u32| {
+        !taken.contains(slot) && !observed.backoffs.is_item_backing_off(step::CREATE, &slot.to_string())
+    };
     (0..).filter(is_free).take(count).collect()
 }
 
 fn report(observed: &Observed) -> Action {
     let current = told(&observed.set);
     let new = status(observed);
-    let is_refused = observed.backoffs.everything().is_none() && observed.backoffs.holds(step::STATUS);
+    let is_refused =
+        observed.backoffs.everything().is_none() && observed.backoffs.is_backing_off(step::STATUS);
     let is_pending = new != current && !is_refused;
-    let due_in = observed.status_age.due_in(pace(&current, &new, observed));
+    let due_in = observed.status_age.due_in(minimum_age(&current, &new, observed));
     if is_pending && due_in.is_none() {
         return Action::WriteStatus(Box::new(new));
     }

@@ -20,7 +20,7 @@ use kube::{
         watcher::{self, Event, watcher},
     },
 };
-use operator_watch::Unmanaged;
+use operator_watch::Lenient;
 use tokio::{sync::watch, time::timeout};
 
 use super::{Child, Expectation, Ledger, Limits, Manifest, Observed, Replica, Requirement, Stage, Subject};
@@ -226,14 +226,14 @@ impl<'r> Run<'r> {
         let mut events = pin!(watcher(self.stage.children(), watcher::Config::default()).default_backoff());
         while let Some(event) = events.next().await {
             match event {
-                Ok(Event::Apply(Unmanaged(object)) | Event::InitApply(Unmanaged(object))) => {
+                Ok(Event::Apply(Lenient(object)) | Event::InitApply(Lenient(object))) => {
                     let child = self.look_at(&object);
                     self.observed.send_modify(|observed| {
                         observed.children.insert(child.name.clone(), child.clone());
                     });
                     self.judge(&child).await;
                 }
-                Ok(Event::Delete(Unmanaged(object))) => self.observed.send_modify(|observed| {
+                Ok(Event::Delete(Lenient(object))) => self.observed.send_modify(|observed| {
                     observed.children.remove(&object.name_any());
                 }),
                 // The watch repeats its request by itself.
@@ -250,14 +250,14 @@ impl<'r> Run<'r> {
             self.observed.send_modify(|observed| {
                 match event {
                     Event::Init => listed.clear(),
-                    Event::InitApply(Unmanaged(pod)) => {
+                    Event::InitApply(Lenient(pod)) => {
                         listed.insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
                     }
                     Event::InitDone => observed.replicas = std::mem::take(&mut listed),
-                    Event::Apply(Unmanaged(pod)) => {
+                    Event::Apply(Lenient(pod)) => {
                         observed.replicas.insert(pod.uid().unwrap_or_default(), Replica::of(&pod));
                     }
-                    Event::Delete(Unmanaged(pod)) => {
+                    Event::Delete(Lenient(pod)) => {
                         observed.replicas.remove(&pod.uid().unwrap_or_default());
                     }
                 }

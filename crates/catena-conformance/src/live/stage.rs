@@ -11,7 +11,7 @@ use kube::{
     api::{ListParams, Patch, PatchParams, VersionMatch},
     core::DynamicObject,
 };
-use operator_watch::Unmanaged;
+use operator_watch::Lenient;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -82,12 +82,12 @@ impl Stage {
     }
 
     /// Its children, for a watch.
-    pub fn children(&self) -> Api<Unmanaged<DynamicObject>> {
+    pub fn children(&self) -> Api<Lenient<DynamicObject>> {
         self.cluster.api(&self.kind, Some(self.name()))
     }
 
     /// Its pods, for a watch.
-    pub fn pods(&self) -> Api<Unmanaged<DynamicObject>> {
+    pub fn pods(&self) -> Api<Lenient<DynamicObject>> {
         self.cluster.api(&self.pods, Some(self.name()))
     }
 

@@ -3,7 +3,8 @@
 use catena_api::{keys, reason};
 use command_kinds::{CommandKind, Mode, Reference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use operator_watch::{ServedKind, Watched};
+use kube::discovery::{ApiResource, Scope};
+use operator_watch::DynamicRow;
 
 use super::Action;
 use crate::{
@@ -22,7 +23,7 @@ pub(super) fn judge(observed: &Observed, to: &Reference) -> Result<Action, Verdi
     if command.row.proven_target(to, observed.is_label_checked).is_some() {
         return Err(bound(&command.row, to));
     }
-    let (kind, object) = match &observed.target {
+    let (kind, scope, object) = match &observed.target {
         None => return Ok(Action::Settle),
         // A command that represents data outlives even the kind of its target.
         Some(Target::NotServed) if command.row.label().is_some() => return Ok(Action::Settle),
@@ -35,9 +36,9 @@ pub(super) fn judge(observed: &Observed, to: &Reference) -> Result<Action, Verdi
                 ),
             ));
         }
-        Some(Target::Served { kind, object }) => (kind, object.as_ref()),
+        Some(Target::Served { kind: (kind, scope), object }) => (kind, scope, object.as_ref()),
     };
-    place(&command.metadata, to, kind)?;
+    place(&command.metadata, to, *scope == Scope::Namespaced)?;
     let Some(TargetObject { uid, is_terminating, created }) = object else {
         // A command that represents data outlives its target, and its label still names it.
         return if command.row.label().is_some() { Ok(Action::Settle) } else { Err(missing(command, to)) };
@@ -113,7 +114,7 @@ fn harm_of_ownership(row: &CommandRow, to: &Reference) -> Option<String> {
     Some(format!("it has {what}: owned by the {to}, it would be deleted with it, and that may delete data"))
 }
 
-fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {
+fn missing(command: &DynamicRow<CommandRow>, to: &Reference) -> Verdict {
     let message = match other_target(command, to, "") {
         Some(uid) => format!(
             "there is no {to}, and it is only for the one with the uid {uid}; delete this command, and create a new one for another {}",
@@ -127,7 +128,7 @@ fn missing(command: &Watched<CommandRow>, to: &Reference) -> Verdict {
 }
 
 /// The uid of the target that it was created for, if that is another one.
-fn other_target<'c>(command: &'c Watched<CommandRow>, to: &'c Reference, uid: &str) -> Option<&'c str> {
+fn other_target<'c>(command: &'c DynamicRow<CommandRow>, to: &'c Reference, uid: &str) -> Option<&'c str> {
     let given = to.uid.as_deref();
     let before = command.row.bound_to.as_deref();
     let owner = command.row.owners.iter().find(|owner| to.is_named_by(owner)).map(|owner| owner.uid.as_str());
@@ -135,8 +136,7 @@ fn other_target<'c>(command: &'c Watched<CommandRow>, to: &'c Reference, uid: &s
 }
 
 /// The target as an owner. False values are omitted, as everywhere else.
-fn owner(kind: &CommandKind, target: &ServedKind, to: &Reference, uid: &str) -> OwnerReference {
-    let target = &target.resource;
+fn owner(kind: &CommandKind, target: &ApiResource, to: &Reference, uid: &str) -> OwnerReference {
     OwnerReference {
         api_version: target.api_version.clone(),
         kind: target.kind.clone(),

@@ -6,7 +6,7 @@ use command_binder::{Settings, command::CommandRow};
 use command_kinds::{CommandKind, Registry, TargetKind, Targets};
 use kube::discovery::ApiResource;
 use operator_kit::run::{Operator, Triggers};
-use operator_watch::{ObjectId, ServedKinds, WatchedKind};
+use operator_watch::{Discovery, DynamicKind, ObjectId};
 use tokio::{select, sync::watch, time::sleep};
 
 use super::waiting::{Awaited, TargetName, Waiting};
@@ -16,7 +16,7 @@ const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The kinds of commands, which change at run time.
 pub struct Catalog {
-    served_kinds: ServedKinds,
+    discovery: Discovery,
     registry: Registry<Settings>,
     waiting: Waiting,
     triggers: Triggers<CommandRow>,
@@ -30,12 +30,12 @@ impl Catalog {
             let target = Some(TargetName { namespace: namespace.into(), name: name.into() });
             waiters.target_came(&Awaited { kind: kind.clone(), target }, &woken);
         });
-        let (served_kinds, registry) = (operator.served_kinds.clone(), Registry::new(operator, "bound"));
-        Self { served_kinds, registry, waiting, triggers, targets }
+        let (discovery, registry) = (operator.discovery.clone(), Registry::new(operator, "bound"));
+        Self { discovery, registry, waiting, triggers, targets }
     }
 
     /// Sends the kinds, forever.
-    pub async fn follow(mut self, kinds: watch::Sender<Vec<WatchedKind<CommandRow>>>) {
+    pub async fn follow(mut self, kinds: watch::Sender<Vec<DynamicKind<CommandRow>>>) {
         loop {
             let mut wanted = self.registry.current();
             wanted.retain(|kind| kind.target.is_some());
@@ -54,7 +54,7 @@ impl Catalog {
     /// Wakes the commands whose target's kind was not served, as soon as it is.
     async fn follow_awaited(&self) {
         for kind in self.waiting.kinds() {
-            if let Ok(Some(_)) = self.served_kinds.find(&kind.resource).await {
+            if let Ok(Some(_)) = self.discovery.find(&kind.resource).await {
                 self.waiting.kind_came(kind, &self.triggers);
             }
         }
@@ -66,7 +66,7 @@ impl Catalog {
 fn watched(
     kind: &CommandKind,
     substitutes: &HashMap<Arc<TargetKind>, ApiResource>,
-) -> WatchedKind<CommandRow> {
+) -> DynamicKind<CommandRow> {
     let watched = |target: &Arc<TargetKind>| substitutes.get(target).unwrap_or(&target.resource).clone();
     let watched_targets: Vec<_> = kind.targets().iter().map(watched).collect();
     let versions: Vec<_> = watched_targets.iter().map(|target| &*target.api_version).collect();

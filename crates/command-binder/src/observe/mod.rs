@@ -16,9 +16,12 @@ use command_kinds::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::{Client, discovery::ApiResource};
+use kube::{
+    Client,
+    discovery::{ApiResource, Scope},
+};
 use operator_kit::run::Backoffs;
-use operator_watch::{ApiError, Cause, Live, ObjectId, ServedKind, ServedKinds, Watched};
+use operator_watch::{ApiError, Cause, Discovery, DynamicRow, Live, ObjectId};
 use parking_lot::Mutex;
 
 pub use waiting::Waiting;
@@ -27,7 +30,7 @@ use waiting::{Awaited, TargetName};
 /// Reads the state of a command and its target.
 pub struct Observer {
     client: Client,
-    served_kinds: ServedKinds,
+    discovery: Discovery,
     waiting: Waiting,
     schemas: Schemas,
     /// The labels that were found to name the targets of commands, by the uids of these.
@@ -35,15 +38,15 @@ pub struct Observer {
 }
 
 impl Observer {
-    pub fn new(client: Client, served_kinds: ServedKinds, waiting: Waiting) -> Self {
+    pub fn new(client: Client, discovery: Discovery, waiting: Waiting) -> Self {
         let schemas = Schemas::new(client.clone());
-        Self { client, served_kinds, waiting, schemas, right_labels: Mutex::default() }
+        Self { client, discovery, waiting, schemas, right_labels: Mutex::default() }
     }
 
     /// Reads the state of a command, and its target live unless the command shows that it is bound.
     pub async fn observe(
         &self,
-        command: Arc<Watched<CommandRow>>,
+        command: Arc<DynamicRow<CommandRow>>,
         backoffs: Backoffs,
     ) -> Result<Observed, ApiError> {
         let uid = ObjectId::of(&*command).uid;
@@ -65,7 +68,7 @@ impl Observer {
             _ => None,
         };
         let label = command.row.label();
-        if let Some((_, object)) = target.as_ref().and_then(Target::found)
+        if let Some(Target::Served { object: Some(object), .. }) = &target
             && label.is_some_and(|label| *label == *object.uid)
         {
             self.right_labels.lock().insert(uid.to_owned(), object.uid.clone());
@@ -76,7 +79,7 @@ impl Observer {
     }
 
     /// Whether the condition `Bound` may be written on a command; `None` if that is not known for the moment.
-    async fn can_report(&self, command: &Watched<CommandRow>) -> Option<bool> {
+    async fn can_report(&self, command: &DynamicRow<CommandRow>) -> Option<bool> {
         let kind = &command.row.kind;
         if !kind.reports_bound {
             return Some(false);
@@ -89,7 +92,7 @@ impl Observer {
                 );
             }
         };
-        self.schemas.of(&command.source, warn).await.map(|schema| schema.takes_conditions)
+        self.schemas.of(command, warn).await.map(|schema| schema.takes_conditions)
     }
 
     /// The reference that bound a command, in a version that is served, if its own one is not. A failed look-up is repeated with
@@ -102,12 +105,12 @@ impl Observer {
             api_version: owner.api_version.clone(),
             ..to.kind.resource.clone()
         };
-        let found = self.served_kinds.find(&named).await.ok()??;
-        if found.resource.api_version == owner.api_version {
+        let (found, _) = self.discovery.find(&named).await.ok()??;
+        if found.api_version == owner.api_version {
             return None;
         }
-        let served = self.served_kinds.find(&to.kind.resource).await.ok()??;
-        Some(OwnerReference { api_version: served.resource.api_version, ..owner.clone() })
+        let (served, _) = self.discovery.find(&to.kind.resource).await.ok()??;
+        Some(OwnerReference { api_version: served.api_version, ..owner.clone() })
     }
 
     /// Forgets a command that is gone.
@@ -116,14 +119,14 @@ impl Observer {
         self.right_labels.lock().remove(uid);
     }
 
-    async fn look_up(&self, command: &Watched<CommandRow>, to: &Reference) -> Result<Target, ApiError> {
+    async fn look_up(&self, command: &DynamicRow<CommandRow>, to: &Reference) -> Result<Target, ApiError> {
         let wanted = &to.kind.resource;
-        let Some(kind) = self.served_kinds.find(wanted).await? else {
+        let Some(kind) = self.discovery.find(wanted).await? else {
             return Ok(self.without_kind(command, to));
         };
         match self.look_up_as(command, to, kind).await? {
             // It was served a while ago.
-            Target::NotServed => match self.served_kinds.find_again(wanted).await? {
+            Target::NotServed => match self.discovery.find_again(wanted).await? {
                 Some(kind) => self.look_up_as(command, to, kind).await,
                 None => Ok(self.without_kind(command, to)),
             },
@@ -132,7 +135,7 @@ impl Observer {
     }
 
     /// The command is woken when the kind is served, unless its label names its target already.
-    fn without_kind(&self, command: &Watched<CommandRow>, to: &Reference) -> Target {
+    fn without_kind(&self, command: &DynamicRow<CommandRow>, to: &Reference) -> Target {
         if command.row.label().is_none() {
             self.waiting.enter(command, Awaited { kind: to.kind.clone(), target: None });
         }
@@ -142,22 +145,21 @@ impl Observer {
     /// The command is woken when the target comes, even if that happens before the answer that there is none.
     async fn look_up_as(
         &self,
-        command: &Watched<CommandRow>,
+        command: &DynamicRow<CommandRow>,
         to: &Reference,
-        kind: ServedKind,
+        kind: (ApiResource, Scope),
     ) -> Result<Target, ApiError> {
-        let Ok(namespace) = place(&command.metadata, to, &kind) else {
+        let Ok(namespace) = place(&command.metadata, to, kind.1 == Scope::Namespaced) else {
             return Ok(Target::Served { kind, object: None });
         };
         let name = TargetName { namespace: namespace.unwrap_or_default().into(), name: to.name.clone() };
         self.waiting.enter(command, Awaited { kind: to.kind.clone(), target: Some(name) });
         // The present state, because a cache might still show a target that was replaced.
-        let resource = &kind.resource;
-        let found =
-            match Live::metadata(&self.client, resource, namespace.unwrap_or_default(), &to.name).await {
-                Err(error) if error.cause == Cause::KindNotServed => return Ok(Target::NotServed),
-                found => found?,
-            };
+        let found = match Live::metadata(&self.client, &kind.0, namespace.unwrap_or_default(), &to.name).await
+        {
+            Err(error) if error.cause == Cause::KindNotServed => return Ok(Target::NotServed),
+            found => found?,
+        };
         let object = found.map(|found| TargetObject {
             uid: found.uid.unwrap_or_default().into(),
             is_terminating: found.deletion_timestamp.is_some(),

@@ -40,7 +40,7 @@ fn shop(metadata: &Value) -> (Option<u16>, Value) {
     (Some(200), json!({ "metadata": metadata }))
 }
 
-fn command(binding: &Value, metadata: &Value) -> Arc<Watched<CommandRow>> {
+fn command(binding: &Value, metadata: &Value) -> Arc<DynamicRow<CommandRow>> {
     let mut file = json!({
         "id": "restarts", "group": "ops.example", "version": "v1", "resource": "restarts", "kind": "Restart",
         "target": {
@@ -71,8 +71,8 @@ fn observer(answers: Answers) -> (Observer, Log) {
             (Some(code), body) => Answer::Json(code, body),
         }
     });
-    let served_kinds = ServedKinds::new(client.clone());
-    (Observer::new(client, served_kinds, Waiting::default()), log)
+    let discovery = Discovery::new(client.clone());
+    (Observer::new(client, discovery, Waiting::default()), log)
 }
 
 fn path(sent: &Sent) -> &str {
@@ -102,10 +102,9 @@ async fn a_target_is_looked_up_live_by_its_name_in_the_namespace_of_the_command(
         (json!({"name": "a", "uid": "shop", "deletionTimestamp": "2026-01-01T12:00:00Z"}), true),
     ] {
         let (target, asked) = look(shops_with(shop(&metadata))).await;
-        let target = target.unwrap().unwrap();
-        let (kind, object) = target.found().unwrap();
-        assert_eq!(*object, TargetObject { uid: "shop".into(), is_terminating, created: None });
-        assert!(kind.is_namespaced && kind.resource.plural == "shops");
+        let Some(Target::Served { kind: (kind, scope), object }) = target.unwrap() else { panic!() };
+        assert_eq!(object, Some(TargetObject { uid: "shop".into(), is_terminating, created: None }));
+        assert_eq!((&*kind.plural, scope), ("shops", Scope::Namespaced));
         assert_eq!(asked, [format!("GET {SHOPS}"), format!("GET {SHOP}")]);
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use command_binder::command::CommandRow;
 use command_kinds::TargetKind;
 use operator_kit::run::Triggers;
-use operator_watch::{ObjectId, Watched};
+use operator_watch::{DynamicRow, ObjectId};
 use parking_lot::Mutex;
 
 /// What a command waits for.
@@ -44,9 +44,9 @@ struct Waiter {
 
 impl Waiting {
     /// From now on, the command is woken only by this.
-    pub fn enter(&self, command: &Watched<CommandRow>, awaited: Awaited) {
+    pub fn enter(&self, command: &DynamicRow<CommandRow>, awaited: Awaited) {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let kind = command.source.id.clone();
+        let kind = command.kind_id.clone();
         let waiter = Waiter { awaited, kind, namespace: namespace.into(), name: name.into() };
         self.0.lock().insert(uid.into(), waiter);
     }
@@ -108,7 +108,7 @@ mod tests {
         Arc::new(CommandKind::compile(serde_json::from_value(file).unwrap()).unwrap())
     }
 
-    fn command(kind: &Arc<CommandKind>, name: &str) -> Watched<CommandRow> {
+    fn command(kind: &Arc<CommandKind>, name: &str) -> DynamicRow<CommandRow> {
         let object = json!({"metadata": {"name": name, "uid": name}, "spec": {"to": "here"}});
         fixtures::command(kind, serde_json::from_value(object).unwrap())
     }

@@ -13,7 +13,7 @@ use operator_kit::{
     },
 };
 use operator_templates::Expression;
-use operator_watch::Watched;
+use operator_watch::DynamicRow;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -47,12 +47,12 @@ async fn take(action: Action, answers: &[Answer]) -> Taken {
     Taken { sent: log.take_after(executor).await, result, memory, observed }
 }
 
-fn created_again() -> Watched<CommandRow> {
+fn created_again() -> DynamicRow<CommandRow> {
     created_again_at("2026-01-01T12:00:01Z")
 }
 
-fn created_again_at(time: &str) -> Watched<CommandRow> {
-    let mut command = Watched::clone(&observed().command);
+fn created_again_at(time: &str) -> DynamicRow<CommandRow> {
+    let mut command = DynamicRow::clone(&observed().command);
     command.metadata.uid = Some("another".into());
     command.metadata.creation_timestamp = serde_json::from_value(json!(time)).unwrap();
     command

@@ -7,7 +7,7 @@ use kube::{
 };
 use operator_kit::run::Backoffs;
 use operator_templates::Expression;
-use operator_watch::{Failure, Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, Failure, WriteTarget};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -23,11 +23,10 @@ fn now() -> Timestamp {
 
 fn observed(expires_at: Expiry) -> Observed {
     let kind = GroupVersionKind::gvk("example.com", "v1", "Task");
-    let watched = WriteTarget::unwatched(ApiResource::from_gvk(&kind));
-    let source = Source { id: "tasks".into(), watched };
-    let command = Watched {
+    let command = DynamicRow {
         metadata: ObjectMeta { name: Some("task".into()), uid: Some("1".into()), ..ObjectMeta::default() },
-        source: Arc::new(source),
+        kind_id: "tasks".into(),
+        write_target: Arc::new(WriteTarget::unwatched(ApiResource::from_gvk(&kind))),
         row: CommandRow { expires_at, declared_by: None, is_kept: false, is_restored: false, spec: 0 },
     };
     Observed {
@@ -39,7 +38,7 @@ fn observed(expires_at: Expiry) -> Observed {
     }
 }
 
-fn changed(mut observed: Observed, change: impl FnOnce(&mut Watched<CommandRow>)) -> Observed {
+fn changed(mut observed: Observed, change: impl FnOnce(&mut DynamicRow<CommandRow>)) -> Observed {
     change(Arc::make_mut(&mut observed.command));
     observed
 }

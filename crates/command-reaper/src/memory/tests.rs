@@ -1,6 +1,3 @@
-use std::sync::Arc;
-
-use operator_watch::Source;
 use serde_json::json;
 
 use super::*;
@@ -14,7 +11,7 @@ fn at(time: &str) -> Timestamp {
 }
 
 /// A command whose uid is its creation time.
-fn command(name: &str, created: &str, spec: u64) -> Watched<CommandRow> {
+fn command(name: &str, created: &str, spec: u64) -> DynamicRow<CommandRow> {
     let metadata = json!({"name": name, "namespace": "shop", "uid": created, "creationTimestamp": created});
     let mut command = fixtures::command();
     command.metadata = serde_json::from_value(metadata).unwrap();
@@ -22,7 +19,7 @@ fn command(name: &str, created: &str, spec: u64) -> Watched<CommandRow> {
     command
 }
 
-fn delete(memory: &Memory, command: &Watched<CommandRow>, time: &str) {
+fn delete(memory: &Memory, command: &DynamicRow<CommandRow>, time: &str) {
     memory.send_deletion(command, at(time));
     memory.confirm_deletion(command);
 }
@@ -93,8 +90,7 @@ fn a_refused_deletion_does_not_take_the_place_of_an_earlier_one() {
 fn a_command_of_an_entry_with_another_name_is_the_same() {
     let memory = deleted("restart");
     let mut renamed = command("restart", DELETED, 1);
-    let watched = renamed.source.watched.clone();
-    renamed.source = Arc::new(Source { id: "tasks-of-gold".into(), watched });
+    renamed.kind_id = "tasks-of-gold".into();
     assert!(memory.came_back(&renamed));
 }
 

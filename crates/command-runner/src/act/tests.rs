@@ -66,7 +66,7 @@ async fn a_patch_that_the_api_server_refuses_is_remembered_and_no_other_failure(
     ] {
         let (executor, _log) = executor(&[answer]);
         let (one, target) = (restart(), shop(&[], &json!({})));
-        executor.memory.came(&one.source.id, "one", one.row.target_id());
+        executor.memory.came(&one.kind_id, "one", one.row.target_id());
         let seen = observed(&one, &[&one], target);
         executor.act(&seen, decide(&seen)).await.ok();
         assert_eq!(executor.memory.refused(&[one]).contains("one"), is_refused);
@@ -77,7 +77,7 @@ async fn a_patch_that_the_api_server_refuses_is_remembered_and_no_other_failure(
 async fn a_patch_counts_as_refused_until_one_succeeds() {
     let (executor, _log) = executor(&[refused(403), refused(409), refused(500), Done]);
     let (one, target) = (restart(), shop(&[], &json!({})));
-    executor.memory.came(&one.source.id, "one", one.row.target_id());
+    executor.memory.came(&one.kind_id, "one", one.row.target_id());
     let seen = observed(&one, &[&one], target);
     for is_refused in [true, true, true, false] {
         executor.act(&seen, decide(&seen)).await.ok();

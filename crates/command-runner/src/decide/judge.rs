@@ -125,7 +125,7 @@ fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Ver
     let own = recent(&observed.command);
     // The status of one that has ended is enough where the record is lost, unless the author of a command can write it.
     let has_superseded = |newer: &&Arc<Command>| {
-        let is_known = newer.row.ran_to_its_end() && observed.with_status.contains(&newer.source.id);
+        let is_known = newer.row.ran_to_its_end() && observed.with_status.contains(&newer.kind_id);
         is_known && takes_place(newer, &observed.command)
     };
     let ended = observed.line.iter().rfind(has_superseded).map(|newer| recent(newer));

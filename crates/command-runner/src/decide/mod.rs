@@ -10,7 +10,7 @@ use catena_api::{
     reason,
 };
 use jiff::Timestamp;
-use operator_kit::report::{Pace, StatusAge};
+use operator_kit::report::StatusAge;
 use operator_watch::Failure;
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ fn report(observed: &Observed, verdict: &Verdict) -> Action {
     let before = observed.command.row.report(observed.takes_status);
     let new = status::status(observed, verdict);
     let rest = rest(observed, &verdict.reason);
-    let is_held = observed.backoffs.everything().is_none() && observed.backoffs.holds(REPORT);
+    let is_held = observed.backoffs.everything().is_none() && observed.backoffs.is_backing_off(REPORT);
     if new == *before || is_held {
         return Action::Wait(rest);
     }
@@ -128,7 +128,7 @@ fn report(observed: &Observed, verdict: &Verdict) -> Action {
     let is_running = before.start_time.is_some() && new.completion_time.is_none();
     let is_progress = is_running && before.conditions == new.conditions;
     let told = observed.since_told.filter(|_| is_progress);
-    match told.and_then(|since| StatusAge::Written(since).due_in(Pace::Settled)) {
+    match told.and_then(|since| StatusAge::Written(since).due_in(StatusAge::STABLE)) {
         Some(left) => Action::Wait(left.min(rest)),
         None => Action::Report(Box::new(new)),
     }

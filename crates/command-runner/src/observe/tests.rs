@@ -53,7 +53,7 @@ fn observer(answers: Answers) -> (Observer, Memory, Log) {
         None => Answer::Refusal(404, "NotFound"),
     });
     let memory = Memory::new(Triggers::default(), || None);
-    (Observer::new(client.clone(), ServedKinds::new(client), memory.clone()), memory, log)
+    (Observer::new(client.clone(), Discovery::new(client), memory.clone()), memory, log)
 }
 
 fn path(sent: &Sent) -> &str {
@@ -163,7 +163,7 @@ async fn an_end_in_a_status_counts_for_others_only_where_the_definition_has_one_
 async fn a_command_is_known_to_have_run_although_its_proof_and_its_status_are_lost_since() {
     let (observer, memory, _) = observer(answers(true));
     let one = restart(&json!({}));
-    memory.came(&one.source.id, "one", one.row.target_id());
+    memory.came(&one.kind_id, "one", one.row.target_id());
     let observe = async || observer.observe(one.clone(), Backoffs::default()).await.unwrap();
     assert!(!observe().await.has_run());
     memory.tried(&one, None);
@@ -176,8 +176,8 @@ async fn a_pass_takes_note_of_the_targets_that_its_command_has_left() {
     let (observer, memory, _) = observer(answers(true));
     let one = restart(&json!({}));
     let former = TargetId { namespace: "here".into(), uid: "former".into() };
-    memory.came(&one.source.id, "one", Some(&former));
-    memory.came(&one.source.id, "one", one.row.target_id());
+    memory.came(&one.kind_id, "one", Some(&former));
+    memory.came(&one.kind_id, "one", one.row.target_id());
     observer.observe(one, Backoffs::default()).await.unwrap();
     assert!(memory.left("one").is_empty());
 }

@@ -9,7 +9,7 @@ use catena_explain::explanation_aside;
 use catena_terminal::sanitized;
 use clap::Args;
 use kube::{ResourceExt, core::DynamicObject, runtime::wait::await_condition};
-use operator_watch::Unmanaged;
+use operator_watch::Lenient;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -48,8 +48,8 @@ pub async fn run(options: &Options, arguments: &Arguments) -> Result<()> {
     if arguments.dry_run {
         return write(&format!("{identity} would be released without a backup (dry run)\n"));
     }
-    let is_released = |object: Option<&Unmanaged<DynamicObject>>| {
-        object.is_none_or(|Unmanaged(object)| {
+    let is_released = |object: Option<&Lenient<DynamicObject>>| {
+        object.is_none_or(|Lenient(object)| {
             object.metadata.uid.as_deref() != Some(&identity.uid) || !is_protected(object)
         })
     };

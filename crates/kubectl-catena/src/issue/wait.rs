@@ -16,7 +16,7 @@ use kube::{
     api::{ListParams, WatchEvent, WatchParams},
     core::DynamicObject,
 };
-use operator_watch::Unmanaged;
+use operator_watch::Lenient;
 use tokio::time::{sleep, timeout};
 
 /// The exit code of a command that has not succeeded.
@@ -104,7 +104,7 @@ async fn watch(
     command: &DynamicObject,
     status: &Progress,
 ) -> Result<Option<DynamicObject>> {
-    let api = cluster.api::<Unmanaged<DynamicObject>>(kind, command.metadata.namespace.as_deref());
+    let api = cluster.api::<Lenient<DynamicObject>>(kind, command.metadata.namespace.as_deref());
     let fields = format!("metadata.name={}", command.name_any());
     let params = WatchParams::default().fields(&fields).disable_bookmarks();
     let is_it = |object: &DynamicObject| object.metadata.uid == command.metadata.uid;
@@ -115,7 +115,7 @@ async fn watch(
             let mut events = std::pin::pin!(stream::once(api.watch(&params, &version)).try_flatten());
             while let Ok(Some(event)) = events.try_next().await {
                 match event {
-                    WatchEvent::Added(Unmanaged(object)) | WatchEvent::Modified(Unmanaged(object))
+                    WatchEvent::Added(Lenient(object)) | WatchEvent::Modified(Lenient(object))
                         if is_it(&object) =>
                     {
                         if ended(&object).is_some() {
@@ -124,7 +124,7 @@ async fn watch(
                         let (reason, progress) = stage(&object);
                         status.show(&reason, progress);
                     }
-                    WatchEvent::Deleted(Unmanaged(object)) if is_it(&object) => return Ok(Some(object)),
+                    WatchEvent::Deleted(Lenient(object)) if is_it(&object) => return Ok(Some(object)),
                     WatchEvent::Error(_) => break,
                     _ => {}
                 }
@@ -134,7 +134,7 @@ async fn watch(
         match api.list(&ListParams::default().fields(&fields)).await {
             Ok(present) => {
                 version = present.metadata.resource_version.unwrap_or_default();
-                let last = present.items.into_iter().map(|Unmanaged(object)| object).find(is_it);
+                let last = present.items.into_iter().map(|Lenient(object)| object).find(is_it);
                 if last.as_ref().is_none_or(|command| ended(command).is_some()) {
                     return Ok(last);
                 }

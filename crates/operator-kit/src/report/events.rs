@@ -164,12 +164,12 @@ impl Events {
 
     /// Returns whether the queue had room.
     fn enqueue(&self, about: &ObjectReference, event: Event) -> bool {
-        let has_room = self.queued.send_if_modified(|queued| {
-            let has_room = *queued < MAX_QUEUED;
-            *queued += usize::from(has_room);
-            has_room
+        let has_capacity = self.queued.send_if_modified(|queued| {
+            let has_capacity = *queued < MAX_QUEUED;
+            *queued += usize::from(has_capacity);
+            has_capacity
         });
-        if !has_room {
+        if !has_capacity {
             return false;
         }
         let now = Timestamp::now();

@@ -2,6 +2,7 @@
 
 mod events;
 pub(crate) mod failures;
+pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod settings_status;
 mod status;
@@ -10,5 +11,5 @@ pub use {
     events::Events,
     failures::Failures,
     kube::runtime::events::{Event, EventType},
-    status::{Conditions, Pace, StatusAge},
+    status::{Conditions, StatusAge},
 };

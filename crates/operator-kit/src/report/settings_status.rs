@@ -47,13 +47,13 @@ impl SettingsStatus {
         self.events.metrics.settings_in_force(version);
         tracing::info!(version, "the settings changed");
         let note = format!("the settings of the version {version} are in force");
-        self.tell(&[version], Events::normal("SettingsTaken", &note));
+        self.publish(&[version], Events::normal("SettingsTaken", &note));
     }
 
     /// Records why newer settings are not in force, and tells it; it is called again and again while that lasts.
     pub fn kept_out(&self, version: &str, reason: &'static str, problem: String) {
         let note = format!("{problem}; this process keeps the previous settings until that is fixed");
-        self.tell(&[version, &note], Events::warning(reason, &note));
+        self.publish(&[version, &note], Events::warning(reason, &note));
         let newer = Some(Newer { version: version.to_owned(), reason, problem });
         let mut state = self.state.lock();
         if state.newer != newer {
@@ -85,7 +85,7 @@ impl SettingsStatus {
     }
 
     /// Each version and problem has another action, by which tools find its Event.
-    fn tell(&self, state: &[&str], event: Event) {
+    fn publish(&self, state: &[&str], event: Event) {
         let event = Event { action: format!("Take{}", Digest::short(state)), ..event };
         self.events.publish_lasting(self.config_map.as_ref(), SETTINGS, state, event);
     }

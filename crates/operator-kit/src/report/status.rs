@@ -61,7 +61,7 @@ impl Conditions {
 
     /// Adds a condition that is present only while it is true.
     #[must_use]
-    pub fn while_true(self, type_: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
+    pub fn if_true(self, type_: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
         if holds { self.with(type_, true, reason, message) } else { self }
     }
 
@@ -71,12 +71,12 @@ impl Conditions {
         let names = unread.join(", ");
         let message =
             format!("the template {template:?} does not read {names}; correct the name, or remove it");
-        self.while_true(Self::UNREAD_PARAMETERS, !unread.is_empty(), "NotRead", message)
+        self.if_true(Self::UNREAD_PARAMETERS, !unread.is_empty(), "NotRead", message)
     }
 
     /// The list, in which a condition with an unchanged status keeps the time of its last transition.
     #[must_use]
-    pub fn since(mut self, before: &[Condition]) -> Vec<Condition> {
+    pub fn with_transition_times(mut self, before: &[Condition]) -> Vec<Condition> {
         for condition in &mut self.list {
             if let Some(old) =
                 Self::find(before, &condition.type_).filter(|old| old.status == condition.status)
@@ -115,22 +115,6 @@ impl Conditions {
 /// Maximum delay of the first status of an object: an object that is ready by then costs one write instead of two.
 /// Until then, the default of its definition shows that no controller has reported yet.
 const FIRST_STATUS_DELAY: Duration = Duration::from_secs(30);
-/// Minimum time between writes of a status in which only numbers change.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(20);
-/// The same, once the numbers are stable: people, autoscalers and parents wait for them, and constantly fluctuating
-/// numbers still cost few writes.
-const REST_DELAY: Duration = Duration::from_secs(5);
-
-/// The urgency of a changed status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// Others wait for the change.
-    Urgent,
-    /// Only numbers changed, and they appear stable now.
-    Settled,
-    /// Only numbers changed, and they keep changing.
-    Counting,
-}
 
 /// The age of the status of an object, as far as this process knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,16 +126,23 @@ pub enum StatusAge {
 }
 
 impl StatusAge {
-    /// The delay before a changed status is written; `None` means now.
+    /// The minimum age of a status when others wait for a change of it.
+    pub const NOW: Duration = Duration::ZERO;
+    /// The minimum age when only numbers changed, and they appear stable now: people, autoscalers and parents wait for them,
+    /// and constantly fluctuating numbers still cost few writes.
+    pub const STABLE: Duration = Duration::from_secs(5);
+    /// The minimum age when only numbers changed, and they keep changing.
+    pub const PROGRESSING: Duration = Duration::from_secs(20);
+
+    /// The delay before a changed status is written, by the minimum age of the one before; `None` means now.
     ///
     /// Changes of numbers are batched, so that a rollout of many replicas costs few writes.
     #[must_use]
-    pub fn due_in(self, pace: Pace) -> Option<Duration> {
-        let left = match (self, pace) {
-            (_, Pace::Urgent) => return None,
-            (Self::Written(age), Pace::Settled) => REST_DELAY.saturating_sub(age),
-            (Self::Written(age), Pace::Counting) => PROGRESS_INTERVAL.saturating_sub(age),
-            (Self::Unwritten(age), _) => FIRST_STATUS_DELAY.saturating_sub(age),
+    pub fn due_in(self, minimum: Duration) -> Option<Duration> {
+        let left = match self {
+            _ if minimum.is_zero() => return None,
+            Self::Written(age) => minimum.saturating_sub(age),
+            Self::Unwritten(age) => FIRST_STATUS_DELAY.saturating_sub(age),
         };
         Some(left).filter(|left| !left.is_zero())
     }
@@ -167,19 +158,24 @@ mod tests {
 
     #[test]
     fn a_condition_that_did_not_flip_keeps_its_transition_time() {
-        let before =
-            Conditions::new(1, at(10)).with(Conditions::READY, false, "Waiting", "1 of 3").since(&[]);
-        let same =
-            Conditions::new(2, at(20)).with(Conditions::READY, false, "Waiting", "2 of 3").since(&before);
+        let before = Conditions::new(1, at(10))
+            .with(Conditions::READY, false, "Waiting", "1 of 3")
+            .with_transition_times(&[]);
+        let same = Conditions::new(2, at(20))
+            .with(Conditions::READY, false, "Waiting", "2 of 3")
+            .with_transition_times(&before);
         assert_eq!(same[0].last_transition_time, Time(at(10)));
         assert_eq!((same[0].observed_generation, same[0].message.as_str()), (Some(2), "2 of 3"));
-        let flipped = Conditions::new(2, at(20)).with(Conditions::READY, true, "Complete", "").since(&before);
+        let flipped = Conditions::new(2, at(20))
+            .with(Conditions::READY, true, "Complete", "")
+            .with_transition_times(&before);
         assert_eq!(flipped[0].last_transition_time, Time(at(20)));
     }
 
     #[test]
     fn a_condition_that_holds_no_more_is_left_out() {
-        let list = Conditions::new(1, at(0)).while_true(Conditions::STALLED, false, "X", "").since(&[]);
+        let list =
+            Conditions::new(1, at(0)).if_true(Conditions::STALLED, false, "X", "").with_transition_times(&[]);
         assert!(list.is_empty());
     }
 
@@ -187,7 +183,7 @@ mod tests {
     fn conditions_of_others_are_told_apart_by_their_types() {
         let all =
             Conditions::new(1, at(0)).with("Theirs", true, "X", "").with(Conditions::STALLED, true, "X", "");
-        let all = all.with(Conditions::READY, true, "X", "").since(&[]);
+        let all = all.with(Conditions::READY, true, "X", "").with_transition_times(&[]);
         let own =
             Conditions::of_types(&all, &[Conditions::READY, Conditions::RECONCILING, Conditions::STALLED]);
         assert_eq!(
@@ -198,31 +194,32 @@ mod tests {
 
     #[test]
     fn a_message_is_cut_to_what_the_api_takes() {
-        let list =
-            Conditions::new(1, at(0)).with(Conditions::READY, true, "X", "ä".repeat(40_000)).since(&[]);
+        let list = Conditions::new(1, at(0))
+            .with(Conditions::READY, true, "X", "ä".repeat(40_000))
+            .with_transition_times(&[]);
         assert!(list[0].message.len() <= LONGEST_MESSAGE);
     }
 
     #[test]
     fn numbers_are_gathered_and_what_others_wait_for_is_not() {
         let second = Duration::from_secs(1);
-        assert_eq!(StatusAge::Written(second).due_in(Pace::Urgent), None);
-        assert_eq!(StatusAge::Written(second).due_in(Pace::Counting), Some(19 * second));
-        assert_eq!(StatusAge::Written(PROGRESS_INTERVAL).due_in(Pace::Counting), None);
+        assert_eq!(StatusAge::Written(second).due_in(StatusAge::NOW), None);
+        assert_eq!(StatusAge::Written(second).due_in(StatusAge::PROGRESSING), Some(19 * second));
+        assert_eq!(StatusAge::Written(StatusAge::PROGRESSING).due_in(StatusAge::PROGRESSING), None);
     }
 
     #[test]
     fn numbers_that_came_to_rest_are_written_soon_but_not_again_at_once() {
         let second = Duration::from_secs(1);
-        assert_eq!(StatusAge::Written(second).due_in(Pace::Settled), Some(4 * second));
-        assert_eq!(StatusAge::Written(REST_DELAY).due_in(Pace::Settled), None);
+        assert_eq!(StatusAge::Written(second).due_in(StatusAge::STABLE), Some(4 * second));
+        assert_eq!(StatusAge::Written(StatusAge::STABLE).due_in(StatusAge::STABLE), None);
     }
 
     #[test]
     fn a_first_status_waits_shortly_for_readiness() {
         let second = Duration::from_secs(1);
-        assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Urgent), None);
-        assert_eq!(StatusAge::Unwritten(second).due_in(Pace::Counting), Some(29 * second));
-        assert_eq!(StatusAge::Unwritten(FIRST_STATUS_DELAY).due_in(Pace::Counting), None);
+        assert_eq!(StatusAge::Unwritten(second).due_in(StatusAge::NOW), None);
+        assert_eq!(StatusAge::Unwritten(second).due_in(StatusAge::PROGRESSING), Some(29 * second));
+        assert_eq!(StatusAge::Unwritten(FIRST_STATUS_DELAY).due_in(StatusAge::PROGRESSING), None);
     }
 }

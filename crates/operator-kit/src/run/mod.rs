@@ -20,5 +20,5 @@ pub use {
     operator::Operator,
     queue::{Queue, Triggers},
     renderings::RenderCache,
-    settings::{LiveSettings, Sample, Validate},
+    settings::{SettingsHandle, TemplateSample, Validate},
 };

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use operator_watch::{ObjectId, Row, SharedRows, WatchHandle, Watched, WatchedKind};
+use operator_watch::{Cache, DynamicKind, DynamicRow, ObjectId, Row};
 use parking_lot::Mutex;
 use tokio::{
     select,
@@ -34,6 +34,7 @@ pub struct Queue(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     changed: Notify,
+    relisted: Notify,
 }
 
 /// An object in a queue.
@@ -75,15 +76,23 @@ impl Queue {
 
     /// Requests a pass over every object that `is_asked`, slice by slice: a queue entry is larger than a small row, and
     /// everything else runs on the same thread.
-    pub(crate) async fn notify_all<R: Row>(&self, objects: &SharedRows<R>, is_asked: impl Fn(&R) -> bool) {
-        let mut asked = objects.read().all();
-        asked.retain(|object| is_asked(object));
-        for slice in asked.chunks(SLICE_SIZE) {
+    pub(crate) async fn notify_all<R: Row>(&self, objects: &Cache<R>, is_asked: impl Fn(&R) -> bool) {
+        for slice in objects.filter(is_asked).chunks(SLICE_SIZE) {
             for object in slice {
                 self.notify_of(&**object);
             }
             sleep(SLICE_INTERVAL).await;
         }
+    }
+
+    /// Records a new list, after which all objects are reconciled.
+    pub(crate) fn relist(&self) {
+        self.0.relisted.notify_one();
+    }
+
+    /// Waits for a new list.
+    pub(crate) async fn relisted(&self) {
+        self.0.relisted.notified().await;
     }
 
     /// From now on, requests count.
@@ -177,8 +186,7 @@ type ById<R> = HashMap<Arc<str>, Open<R>>;
 /// A kind that is watched.
 struct Open<R: 'static> {
     queue: Queue,
-    objects: SharedRows<Watched<R>>,
-    watching: Arc<WatchHandle>,
+    objects: Arc<Cache<DynamicRow<R>>>,
 }
 
 impl<R: 'static> Default for Triggers<R> {
@@ -198,15 +206,15 @@ impl<R: Send + Sync + 'static> Triggers<R> {
 
     /// The objects of the kind with this `id`, as its watch last delivered them; none if the kind is not watched.
     #[must_use]
-    pub fn objects(&self, id: &str) -> Vec<Arc<Watched<R>>> {
-        self.0.by_id.lock().get(id).map(|open| open.objects.read().all()).unwrap_or_default()
+    pub fn objects(&self, id: &str) -> Vec<Arc<DynamicRow<R>>> {
+        self.0.by_id.lock().get(id).map(|open| open.objects.filter(|_| true)).unwrap_or_default()
     }
 
     /// The object with this uid of the kind with this `id`, as its watch last delivered it.
     #[must_use]
-    pub fn object(&self, id: &str, uid: &str) -> Option<Arc<Watched<R>>> {
+    pub fn object(&self, id: &str, uid: &str) -> Option<Arc<DynamicRow<R>>> {
         let by_id = self.0.by_id.lock();
-        by_id.get(id)?.objects.read().row(uid)
+        by_id.get(id)?.objects.row(uid)
     }
 
     /// Whether the cluster serves the kind with this `id`.
@@ -217,8 +225,8 @@ impl<R: Send + Sync + 'static> Triggers<R> {
         let by_id = self.0.by_id.lock();
         match by_id.get(id) {
             None => Err("its watch has not begun".to_owned()),
-            Some(open) if open.watching.is_unserved() => Ok(false),
-            Some(open) => open.watching.problem().map_or(Ok(true), Err),
+            Some(open) if open.objects.watch().is_unserved() => Ok(false),
+            Some(open) => open.objects.watch().problem().map_or(Ok(true), Err),
         }
     }
 
@@ -237,7 +245,7 @@ impl<R: Send + Sync + 'static> Triggers<R> {
             let opened = |open: &Open<R>| (open.queue.clone(), open.objects.clone());
             let kinds: Vec<_> = self.0.by_id.lock().values().map(opened).collect();
             for (queue, objects) in kinds {
-                let is_asked = |object: &Watched<R>| {
+                let is_asked = |object: &DynamicRow<R>| {
                     object.metadata.namespace.as_ref().is_some_and(|namespace| namespaces.contains(namespace))
                 };
                 queue.notify_all(&objects, is_asked).await;
@@ -246,18 +254,12 @@ impl<R: Send + Sync + 'static> Triggers<R> {
     }
 
     /// From now on, requests for objects of a kind count.
-    pub(crate) fn open(
-        &self,
-        kind: &WatchedKind<R>,
-        queue: Queue,
-        objects: SharedRows<Watched<R>>,
-        watching: Arc<WatchHandle>,
-    ) {
-        self.0.by_id.lock().insert(kind.id.clone(), Open { queue, objects, watching });
+    pub(crate) fn open(&self, kind: &DynamicKind<R>, queue: Queue, objects: Arc<Cache<DynamicRow<R>>>) {
+        self.0.by_id.lock().insert(kind.id.clone(), Open { queue, objects });
     }
 
     /// Drops the queue and the rows of a kind that is no longer watched.
-    pub(crate) fn close(&self, kind: &WatchedKind<R>) {
+    pub(crate) fn close(&self, kind: &DynamicKind<R>) {
         self.0.by_id.lock().remove(&kind.id);
     }
 }
@@ -265,13 +267,11 @@ impl<R: Send + Sync + 'static> Triggers<R> {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use k8s_openapi::api::core::v1::ConfigMap;
     use kube::{api::ObjectMeta, discovery::ApiResource, runtime::watcher::Event};
-    use operator_watch::{Source, Watch, Watches, WriteTarget};
+    use operator_watch::WriteTarget;
     use tokio::time::timeout;
 
     use super::*;
-    use crate::testing::{Answer, Lenient, answering};
 
     const SOON: Duration = Duration::from_secs(5);
 
@@ -402,7 +402,7 @@ mod tests {
 
     const KIND: &str = "gadgets";
 
-    fn kind() -> WatchedKind<()> {
+    fn kind() -> DynamicKind<()> {
         let resource = ApiResource {
             group: "example.com".into(),
             version: "v1".into(),
@@ -410,30 +410,26 @@ mod tests {
             kind: "Gadget".into(),
             plural: KIND.into(),
         };
-        WatchedKind {
+        DynamicKind {
             id: KIND.into(),
             resource: resource.into(),
             selector: None,
             is_metadata_only: false,
-            trim: Arc::new(|_| ()),
+            prune: Arc::new(|_| ()),
             fingerprint: String::new(),
         }
     }
 
     /// Begins to watch the kind. It needs a runtime.
-    fn opened(triggers: &Triggers<()>) -> (Queue, SharedRows<Watched<()>>) {
-        let watch = Watch::<ConfigMap>::all(&answering(|_| Answer::Silence).0, &()).called("Gadget");
-        let watching = Arc::new(Watches::default().watch_changes(watch, |_| {}));
-        let (queue, filled) = (Queue::default(), SharedRows::default());
-        triggers.open(&kind(), queue.clone(), filled.clone(), watching);
+    fn opened(triggers: &Triggers<()>) -> (Queue, Arc<Cache<DynamicRow<()>>>) {
+        let (queue, filled) = (Queue::default(), Cache::unwatched());
+        triggers.open(&kind(), queue.clone(), filled.clone());
         (queue, filled)
     }
 
-    fn fill(filled: &SharedRows<Watched<()>>, namespaces: usize, objects: usize) {
-        let watched = WriteTarget::unwatched(kind().resource);
-        let source = Arc::new(Source { id: KIND.into(), watched });
-        let take = |event| drop(filled.write().take(event, Arc::new));
-        take(Event::Init);
+    fn fill(filled: &Cache<DynamicRow<()>>, namespaces: usize, objects: usize) {
+        let write_target = Arc::new(WriteTarget::unwatched(kind().resource));
+        filled.apply(Event::Init);
         for number in 0..objects {
             let metadata = ObjectMeta {
                 namespace: Some(format!("n{}", number % namespaces)),
@@ -441,10 +437,11 @@ mod tests {
                 uid: Some(format!("u{number}")),
                 ..ObjectMeta::default()
             };
-            let object = Watched { metadata, source: source.clone(), row: () };
-            take(Event::InitApply(Lenient(Ok(object))));
+            let object =
+                DynamicRow { metadata, kind_id: KIND.into(), write_target: write_target.clone(), row: () };
+            filled.apply(Event::InitApply(object));
         }
-        take(Event::InitDone);
+        filled.apply(Event::InitDone);
     }
 
     #[tokio::test(start_paused = true)]
@@ -483,7 +480,7 @@ mod tests {
         let triggers = Triggers::default();
         let (queue, filled) = opened(&triggers);
         fill(&filled, 1, 1);
-        let row = Arc::downgrade(&filled.read().all()[0]);
+        let row = Arc::downgrade(&filled.filter(|_| true)[0]);
         triggers.close(&kind());
         drop((queue, filled));
         assert!(row.upgrade().is_none());

@@ -8,12 +8,12 @@ use axum::{
     routing::get,
 };
 use kube::Client;
-use operator_watch::{Cause, Health};
+use operator_watch::Cause;
 use tokio::{net::TcpListener, sync::Mutex, time::Instant};
 
-use super::settings::{LiveSettings, Sample, Validate};
+use super::settings::{SettingsHandle, TemplateSample, Validate};
 use crate::{
-    report::{metrics::Metrics, settings_status::SettingsStatus},
+    report::{health::Health, metrics::Metrics, settings_status::SettingsStatus},
     write::Writer,
 };
 
@@ -59,8 +59,8 @@ async fn tested_answer<S: Validate>(health: &Health, test: &SelfTest<S>) -> (Sta
 }
 
 fn exposition(metrics: &Metrics, health: &Health) -> Response {
-    metrics.observed(&health.observed());
-    metrics.unserved.set(health.unserved());
+    metrics.observed(&health.watches.observed());
+    metrics.unserved.set(health.watches.unserved());
     match metrics.encode() {
         Ok(page) => {
             ([(header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8")], page)
@@ -78,12 +78,12 @@ pub(crate) struct SelfTest<S> {
     client: Client,
     /// The controller's own namespace.
     namespace: String,
-    settings: LiveSettings<S>,
+    settings: SettingsHandle<S>,
     last: Mutex<Option<(Instant, (StatusCode, String))>>,
 }
 
 impl<S: Validate> SelfTest<S> {
-    pub fn new(client: Client, namespace: &str, settings: LiveSettings<S>) -> Self {
+    pub fn new(client: Client, namespace: &str, settings: SettingsHandle<S>) -> Self {
         Self { client, namespace: namespace.to_owned(), settings, last: Mutex::default() }
     }
 
@@ -97,7 +97,7 @@ impl<S: Validate> SelfTest<S> {
             return page.clone();
         }
         let (mut refused, mut unclear) = (Vec::new(), Vec::new());
-        for Sample { template, resource, namespace, object } in self.settings.current().samples() {
+        for TemplateSample { template, resource, namespace, object } in self.settings.current().samples() {
             let namespace = namespace.as_ref().unwrap_or(&self.namespace);
             match Writer::dry_run_create(&self.client, &resource, namespace, &object).await {
                 Ok(()) => {}
@@ -131,8 +131,8 @@ mod tests {
             Ok(())
         }
 
-        fn samples(&self) -> Vec<Sample> {
-            let sample = |template: &str, namespace: Option<&str>| Sample {
+        fn samples(&self) -> Vec<TemplateSample> {
+            let sample = |template: &str, namespace: Option<&str>| TemplateSample {
                 template: template.to_owned(),
                 resource: ApiResource::erase::<Pod>(&()),
                 namespace: namespace.map(str::to_owned),
@@ -153,7 +153,7 @@ mod tests {
             Some("elsewhere") => refusal(403, "pods is forbidden"),
             _ => Answer::Done,
         });
-        let test = SelfTest::new(client, "catena-system", LiveSettings::fixed(Templates));
+        let test = SelfTest::new(client, "catena-system", SettingsHandle::fixed(Templates));
         let (code, page) = test.page().await;
         let lines: Vec<_> = page.lines().collect();
         let [refused, unclear] = lines[..] else { panic!("{page}") };
@@ -180,7 +180,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_server_that_does_not_answer_leaves_a_template_unclear_and_holds_up_no_visitor() {
         let (client, _log) = answering(|_| Answer::Silence);
-        let test = SelfTest::new(client, "catena-system", LiveSettings::fixed(Templates));
+        let test = SelfTest::new(client, "catena-system", SettingsHandle::fixed(Templates));
         let page = tokio::time::timeout(Duration::from_secs(60), test.page()).await;
         let (code, page) = page.expect("it does not wait for ever");
         assert!(code == StatusCode::OK && page.starts_with("ok\nnot known: "), "{page}");

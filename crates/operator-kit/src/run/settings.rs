@@ -37,7 +37,7 @@ pub trait Validate {
     }
 
     /// Objects that the templates render with sample values, for a trial on the API server.
-    fn samples(&self) -> Vec<Sample> {
+    fn samples(&self) -> Vec<TemplateSample> {
         Vec::new()
     }
 }
@@ -51,7 +51,7 @@ impl Validate for IgnoredAny {
 
 /// An object that a template renders with sample values.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct TemplateSample {
     /// The name of the template.
     pub template: String,
     /// The kind of the object.
@@ -63,13 +63,13 @@ pub struct Sample {
     pub object: Value,
 }
 
-impl Sample {
-    /// The samples of one template, which renders objects of these kinds and can use the values in `more`; none if it
+impl TemplateSample {
+    /// The samples of one template, which renders objects of these kinds and can use the values in `extra`; none if it
     /// renders none.
     #[must_use]
-    pub fn of(templates: &Templates, template: &str, more: &[&str], kinds: &[ApiResource]) -> Vec<Self> {
+    pub fn of(templates: &Templates, template: &str, extra: &[&str], kinds: &[ApiResource]) -> Vec<Self> {
         let names: Vec<_> = kinds.iter().map(|kind| (&*kind.api_version, &*kind.kind)).collect();
-        let objects = templates.samples(template, &BTreeMap::new(), more, &names).unwrap_or_default();
+        let objects = templates.samples(template, &BTreeMap::new(), extra, &names).unwrap_or_default();
         let sample = |object: Value| {
             let is_its = |kind: &&ApiResource| {
                 object["apiVersion"] == *kind.api_version && object["kind"] == *kind.kind
@@ -89,20 +89,20 @@ impl Sample {
 
 /// Settings that are updated with their file: a change takes effect without a restart, as soon as the controller has the
 /// rights that it needs. After a mistake, the last good settings stay in force.
-pub struct LiveSettings<S>(pub(crate) watch::Receiver<Current<S>>);
+pub struct SettingsHandle<S>(pub(crate) watch::Receiver<Current<S>>);
 
 pub(crate) struct Current<S> {
     pub version: u64,
     pub settings: Arc<S>,
 }
 
-impl<S> Clone for LiveSettings<S> {
+impl<S> Clone for SettingsHandle<S> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-impl<S> LiveSettings<S> {
+impl<S> SettingsHandle<S> {
     /// The settings in force.
     #[must_use]
     pub fn current(&self) -> Arc<S> {
@@ -125,9 +125,9 @@ impl<S> LiveSettings<S> {
 
 /// Time between checks of the file. A kubelet takes about a minute to deliver a changed `ConfigMap` anyway.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// Delay of the second look for missing rights; it doubles each time.
+/// Delay of the second check for missing rights; it doubles each time.
 const FIRST_DELAY: Duration = Duration::from_secs(2);
-/// Maximum delay of the next look for missing rights.
+/// Maximum delay of the next check for missing rights.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 
 /// The file beside the settings that lists the rights that they need. Without it, settings are taken as they come.
@@ -178,7 +178,7 @@ impl SettingsFile {
     }
 }
 
-impl<S: DeserializeOwned + Validate + Send + Sync + 'static> LiveSettings<S> {
+impl<S: DeserializeOwned + Validate + Send + Sync + 'static> SettingsHandle<S> {
     /// The settings of a file, which are updated with it; `epoch` rises with each change. The rights for the first ones are not
     /// checked: there are no former settings to keep, and watches without rights are reported by themselves.
     pub(crate) fn follow(
@@ -199,8 +199,8 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> LiveSettings<S> {
 struct Newer<S> {
     /// The mistake in them, if they are not valid.
     settings: anyhow::Result<S>,
-    /// The time of the next look for missing rights.
-    next_look: Instant,
+    /// The time of the next check for missing rights.
+    next_check: Instant,
     delay: Duration,
 }
 
@@ -216,22 +216,22 @@ async fn follow<S: DeserializeOwned + Validate>(
         sleep(POLL_INTERVAL).await;
         if let Some(changed) = file.changed().await {
             file = changed;
-            newer = Some(Newer { settings: file.parse(), next_look: Instant::now(), delay: FIRST_DELAY });
+            newer = Some(Newer { settings: file.parse(), next_check: Instant::now(), delay: FIRST_DELAY });
         }
-        let Some(Newer { settings, next_look, delay }) = &mut newer else { continue };
+        let Some(Newer { settings, next_check, delay }) = &mut newer else { continue };
         if let Err(mistake) = settings {
             status.kept_out(&file.version(), SETTINGS_REFUSED, mistake.to_string());
             continue;
         }
-        if *next_look > Instant::now() {
+        if *next_check > Instant::now() {
             continue;
         }
         if let Some(missing) = missing_rights(&client, &file).await {
-            // Helm writes the roles right after the ConfigMap, so that the first look may come in between.
+            // Helm writes the roles right after the ConfigMap, so that the first check may come in between.
             if *delay > FIRST_DELAY {
                 status.kept_out(&file.version(), SETTINGS_WAIT_FOR_RIGHTS, missing);
             }
-            *next_look = Instant::now() + *delay;
+            *next_check = Instant::now() + *delay;
             *delay = (2 * *delay).min(LONGEST_DELAY);
         } else if let Some(Ok(settings)) = newer.take().map(|newer| newer.settings) {
             warn(&settings);

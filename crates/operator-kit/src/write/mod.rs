@@ -1,7 +1,7 @@
 //! Writes: each carries a uid, and the next decision waits until the caches show it.
 
-mod located;
-mod on_behalf;
+mod error_source;
+mod object_writer;
 mod owner;
 mod record;
 mod repeated_writes;
@@ -25,7 +25,7 @@ use tokio::{
 
 use crate::report::{StatusAge, metrics::Metrics};
 
-use on_behalf::ObjectWriter;
+use object_writer::ObjectWriter;
 pub use {owner::Ownership, slow_start::Batch};
 
 /// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.

@@ -65,7 +65,7 @@ impl Ownership {
 
     /// An owner reference that makes `owner` the controller of a dependent, and makes a foreground deletion of the owner
     /// wait for the dependent. `None` for an owner that does not come from a server.
-    pub fn controller_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
+    pub fn owner_reference<K: Resource<DynamicType = ()>>(owner: &K) -> Option<OwnerReference> {
         owner
             .controller_owner_ref(&())
             .map(|reference| OwnerReference { block_owner_deletion: Some(true), ..reference })

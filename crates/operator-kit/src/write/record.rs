@@ -77,7 +77,7 @@ impl<'w> InFlight<'w> {
     pub fn new(shared: &'w Shared, whose: &'w str, verb: &'static str, target: &Target<'_>) -> Self {
         let Target { kind, namespace, name, .. } = target.clone();
         let write = LostWrite { verb, kind: kind.clone(), namespace, name, since: Instant::now() };
-        Self { shared, whose, write: kind.seen.is_watched().then_some(write) }
+        Self { shared, whose, write: kind.seen_version.is_watched().then_some(write) }
     }
 
     pub fn ended<T>(mut self, result: &Result<T, ApiError>) {
@@ -165,7 +165,7 @@ impl Writer {
             None if write.verb == "create" => return is_over,
             None => (&found.metadata.resource_version, DELETION_TIMEOUT),
         };
-        self.shared.awaits(uid, &write.kind.seen, version.as_deref(), limit);
+        self.shared.awaits(uid, &write.kind.seen_version, version.as_deref(), limit);
         match (write.verb, &item) {
             ("create", _) | (_, None) => true,
             ("delete", Some(item)) => is_over || item.metadata.deletion_timestamp.is_some(),
@@ -241,7 +241,7 @@ mod tests {
         creates(&writer, &pods).await;
         assert!(!writer.catches_up("owner").await, "the watch has not shown it");
         assert!(writer.catches_up("another").await);
-        pods.seen.observe(Some("9"));
+        pods.seen_version.observe(Some("9"));
         assert!(writer.catches_up("owner").await);
         let uris: Vec<_> =
             log.take().into_iter().filter(|sent| sent.verb == "GET").map(|sent| sent.uri).collect();
@@ -264,7 +264,7 @@ mod tests {
         deletes(&writer, &pods).await;
         assert!(writer.catches_up("owner").await, "nothing has happened yet");
         assert!(!writer.catches_up("owner").await);
-        pods.seen.observe(Some("9"));
+        pods.seen_version.observe(Some("9"));
         assert!(writer.catches_up("owner").await);
     }
 

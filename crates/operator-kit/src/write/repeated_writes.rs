@@ -79,7 +79,7 @@ impl Repetition {
         if undoes {
             request.uri().path().hash(&mut hasher);
         } else {
-            content(request).hash(&mut hasher);
+            write_digest(request).hash(&mut hasher);
         }
         Self { digest: hasher.finish(), limit: if undoes { &UNDOING } else { &SAME_WRITE } }
     }
@@ -165,7 +165,7 @@ impl Level {
 
 /// A digest of the place and content of a write. It ignores the tests of a JSON patch, and all fields of the names of the
 /// transition times of conditions and of the version that a write relies on. The content may be large, so that it is not decoded.
-fn content(request: &Request<Vec<u8>>) -> u64 {
+fn write_digest(request: &Request<Vec<u8>>) -> u64 {
     #[derive(Deserialize)]
     struct Operation<'o> {
         op: Cow<'o, str>,
@@ -247,7 +247,7 @@ mod tests {
 
     fn patch(body: &str) -> u64 {
         let request = Request::patch("/api/v1/pods/web").header(CONTENT_TYPE, "application/json-patch+json");
-        content(&request.body(body.as_bytes().to_vec()).unwrap())
+        write_digest(&request.body(body.as_bytes().to_vec()).unwrap())
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
             let body = format!(
                 r#"{{"status": {{"conditions": [{{"type": "Ready", "status": "{ready}", "lastTransitionTime": "{time}"}}]}}}}"#
             );
-            content(&request.body(body.into_bytes()).unwrap())
+            write_digest(&request.body(body.into_bytes()).unwrap())
         };
         assert_eq!(status("True", "then"), status("True", "now"));
         assert_ne!(status("True", "then"), status("False", "then"));
@@ -276,7 +276,7 @@ mod tests {
             let body = format!(
                 r#"{{"metadata": {{"uid": "u", "resourceVersion": "{version}"}}, "spec": {{"image": "{image}"}}}}"#
             );
-            content(&Request::patch("/apis/catena.dev/v1alpha1/a").body(body.into_bytes()).unwrap())
+            write_digest(&Request::patch("/apis/catena.dev/v1alpha1/a").body(body.into_bytes()).unwrap())
         };
         assert_eq!(apply("1", "nginx"), apply("2", "nginx"));
         assert_ne!(apply("1", "nginx"), apply("1", "httpd"));

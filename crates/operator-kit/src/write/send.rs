@@ -125,7 +125,7 @@ impl ObjectWriter<'_> {
             Live::in_time(writer.client.request::<T>(request)).await.map_err(|error| target.error(&error));
         in_flight.ended(&result);
         drop(permit);
-        let WriteTarget { resource, seen } = target.kind;
+        let WriteTarget { resource, seen_version } = target.kind;
         // Refused writes have their backoff, and an existing object is often no failure. A rival may always be faster.
         let counts = match result.as_ref().map_err(|error| error.cause) {
             Ok(_) | Err(Cause::AlreadyExists) => true,
@@ -141,7 +141,7 @@ impl ObjectWriter<'_> {
         shared.metrics.writes.get_or_create(&[("verb", verb.into()), ("code", code.into())]).inc();
         if let Ok(answer) = &result {
             tracing::debug!(verb, kind = resource.kind, name = target.name, "wrote");
-            shared.awaits(self.whose, seen, answer.resource_version(), CATCH_UP_TIMEOUT);
+            shared.awaits(self.whose, seen_version, answer.resource_version(), CATCH_UP_TIMEOUT);
         }
         Ok(result)
     }
@@ -306,8 +306,8 @@ mod tests {
         let own = writer.for_object(id);
         own.create(&kind, &map).await.unwrap();
         own.apply(&kind, &map).await.unwrap();
-        own.merge(&kind, &map).await.unwrap();
-        own.amend(&kind, id, &[]).await.unwrap();
+        own.merge_patch(&kind, &map).await.unwrap();
+        own.json_patch(&kind, id, &[]).await.unwrap();
         own.apply_status(&kind, id, "7", &json!({"active": 1}), &[]).await.unwrap();
         own.delete(&kind, id, DeleteParams::default()).await.unwrap();
         let sent = log.take();

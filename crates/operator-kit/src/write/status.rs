@@ -39,9 +39,9 @@ impl Writer {
     {
         let kind = WriteTarget::of::<K>(&self.primary);
         let id = ObjectId::of(object);
-        let (own, target, said) = (self.for_object(id), Target::new(&kind, id), json!(status));
+        let (own, target, desired) = (self.for_object(id), Target::new(&kind, id), json!(status));
         let version = object.meta().resource_version.as_deref().unwrap_or_default();
-        let changes = replacement(&json!(object.status()), &said, types);
+        let changes = replacement(&json!(object.status()), &desired, types);
         let mut written = own.patch_in(&target, version, changes.clone()).await;
         if let Err(ApiError { cause: Cause::Conflict | Cause::Invalid, .. }) = &written
             && let Ok(found) = own.read_in(&target).await
@@ -50,7 +50,7 @@ impl Writer {
             let present = version_of(&found);
             if present == version {
                 // A condition that cannot be decoded is not in the observed state.
-                let exact = replacement(&found["status"], &said, types);
+                let exact = replacement(&found["status"], &desired, types);
                 if exact != changes {
                     written = own.patch_in(&target, version, exact).await;
                 }
@@ -79,16 +79,16 @@ impl ObjectWriter<'_> {
         status: &S,
         types: &[&str],
     ) -> Result<(), ApiError> {
-        let (target, said) = (Target::new(kind, object), json!(status));
+        let (target, desired) = (Target::new(kind, object), json!(status));
         let written = async {
-            let applied = self.apply_in(&target, version, &said).await;
+            let applied = self.apply_in(&target, version, &desired).await;
             // The rest of a condition that has fields of another manager would be invalid.
             let is_invalid = |error: &ApiError| matches!(error.cause, Cause::Invalid | Cause::UnknownField);
             let is_refused = applied.as_ref().is_err_and(is_invalid);
             let found = if is_refused { self.read_in(&target).await? } else { applied? };
             let version = if is_refused { version } else { version_of(&found) };
             // An apply removes only the fields without another manager.
-            let (mut replaced, changes) = (found.clone(), replacement(&found["status"], &said, types));
+            let (mut replaced, changes) = (found.clone(), replacement(&found["status"], &desired, types));
             if json_patch::patch(&mut replaced, &changes).is_ok() && replaced == found {
                 return Ok(());
             }
@@ -151,26 +151,26 @@ impl ObjectWriter<'_> {
     }
 }
 
-/// The changes that make `said` the whole status where another one was found.
-fn replacement(found: &Value, said: &Value, types: &[&str]) -> Vec<PatchOperation> {
-    let (Value::Object(before), Value::Object(fields)) = (found, said) else {
+/// The changes that make `desired` the whole status where another one was found.
+fn replacement(found: &Value, desired: &Value, types: &[&str]) -> Vec<PatchOperation> {
+    let (Value::Object(before), Value::Object(fields)) = (found, desired) else {
         // To the API server, null is also what is missing.
-        return vec![test(["status"], found), add(["status"], said)];
+        return vec![test(["status"], found), add(["status"], desired)];
     };
     let gone = before.keys().filter(|name| *name != CONDITIONS && !fields.contains_key(*name));
     let fields = fields.iter().filter(|(name, _)| *name != CONDITIONS);
     let mut changes: Vec<_> = gone.map(|name| remove(["status", name])).collect();
     changes.extend(fields.map(|(name, value)| add(["status", name], value)));
-    changes.extend(replaced_conditions(&found[CONDITIONS], &said[CONDITIONS], types));
+    changes.extend(replaced_conditions(&found[CONDITIONS], &desired[CONDITIONS], types));
     changes
 }
 
 /// The changes of the conditions. They contain no condition of another type, nor a test of its text, which may be written
 /// in several ways. One that cannot be decoded is not found, and shifts the others, so that their types are tested.
-fn replaced_conditions(found: &Value, said: &Value, types: &[&str]) -> Vec<PatchOperation> {
-    let mut left = said.as_array().cloned().unwrap_or_default();
+fn replaced_conditions(found: &Value, desired: &Value, types: &[&str]) -> Vec<PatchOperation> {
+    let mut left = desired.as_array().cloned().unwrap_or_default();
     let Some(conditions) = found.as_array().filter(|found| !found.is_empty()) else {
-        let all = [test(["status", CONDITIONS], found), add(["status", CONDITIONS], said)];
+        let all = [test(["status", CONDITIONS], found), add(["status", CONDITIONS], desired)];
         return if left.is_empty() { Vec::new() } else { all.into() };
     };
     let mut changes = Vec::new();
@@ -178,9 +178,9 @@ fn replaced_conditions(found: &Value, said: &Value, types: &[&str]) -> Vec<Patch
     for (index, condition) in conditions.iter().enumerate().rev() {
         let (index, r#type) = (index.to_string(), &condition["type"]);
         let place = ["status", CONDITIONS, &index];
-        let change = match left.iter().position(|said| said["type"] == *r#type) {
-            Some(said) => {
-                let (path, value) = (PointerBuf::from_tokens(place), left.remove(said));
+        let change = match left.iter().position(|desired| desired["type"] == *r#type) {
+            Some(at) => {
+                let (path, value) = (PointerBuf::from_tokens(place), left.remove(at));
                 PatchOperation::Replace(ReplaceOperation { path, value })
             }
             None if types.iter().any(|own| r#type == own) => remove(place),
@@ -256,11 +256,11 @@ mod tests {
         Web { metadata, status }
     }
 
-    fn said() -> Value {
+    fn desired() -> Value {
         json!({"active": 2, "conditions": [{"type": "Ready", "status": "True"}]})
     }
 
-    /// An own condition that is said, one of others, and an own one that is not said.
+    /// An own condition that is desired, one of others, and an own one that is not desired.
     fn found() -> Value {
         json!({"active": 1, "blockedBy": {"name": "web-x"}, "conditions": [
             {"type": "Stalled", "status": "True"},
@@ -347,7 +347,7 @@ mod tests {
             object.as_object_mut().unwrap().remove("status");
         }
         let (writer, log, stored) = storing(object);
-        writer.write_status(&web(observed), &said(), &TYPES).await.unwrap();
+        writer.write_status(&web(observed), &desired(), &TYPES).await.unwrap();
         let verbs = log.take().into_iter().map(|sent| sent.verb).collect();
         let status = stored.lock()["status"].clone();
         (verbs, status)
@@ -358,9 +358,9 @@ mod tests {
         let once = vec!["AMEND".to_owned()];
         assert_eq!(written(Some(found()), Some(found())).await, (once.clone(), replaced()));
         for empty in [None, Some(json!({})), Some(json!({"active": 1, "conditions": []}))] {
-            assert_eq!(written(empty.clone(), empty.clone()).await, (once.clone(), said()), "{empty:?}");
+            assert_eq!(written(empty.clone(), empty.clone()).await, (once.clone(), desired()), "{empty:?}");
         }
-        let (own, theirs) = (said()["conditions"][0].clone(), theirs());
+        let (own, theirs) = (desired()["conditions"][0].clone(), theirs());
         let alone = Some(with_conditions([theirs.clone()]));
         let both = json!({"active": 2, "conditions": [theirs, own]});
         assert_eq!(written(alone.clone(), alone).await, (once.clone(), both), "it is the first one");
@@ -385,7 +385,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn conditions_that_the_cache_does_not_show_stay_and_own_ones_that_are_made_up_go() {
-        let own = said()["conditions"][0].clone();
+        let own = desired()["conditions"][0].clone();
         let also = |condition| json!({"active": 2, "conditions": [condition, own]});
         for (observed, stored, expected) in [
             (Some(with_conditions([])), with_conditions([odd("Odd")]), also(odd("Odd"))),
@@ -415,7 +415,7 @@ mod tests {
     async fn a_status_of_a_former_state_is_not_written_and_the_next_decision_waits_for_the_present_one() {
         let object = changed();
         let (writer, log, stored) = storing(object.clone());
-        writer.write_status(&web(Some(found())), &said(), &TYPES).await.unwrap();
+        writer.write_status(&web(Some(found())), &desired(), &TYPES).await.unwrap();
         assert_eq!((log.take().len(), &*stored.lock()), (2, &object));
         assert!(!writer.catches_up("u").await);
         writer.primary().observe(Some("8"));
@@ -427,7 +427,7 @@ mod tests {
         let object = changed();
         let (writer, _log, stored) = storing(object.clone());
         writer.primary().observe(Some("8"));
-        let error = writer.write_status(&web(Some(found())), &said(), &TYPES).await.unwrap_err();
+        let error = writer.write_status(&web(Some(found())), &desired(), &TYPES).await.unwrap_err();
         assert!(error.cause == Cause::Conflict && *stored.lock() == object, "{error}");
     }
 
@@ -436,7 +436,7 @@ mod tests {
         let mut object = json!(web(Some(found())));
         object["metadata"]["uid"] = "another".into();
         let (writer, _log, stored) = storing(object.clone());
-        let error = writer.write_status(&web(Some(found())), &said(), &TYPES).await.unwrap_err();
+        let error = writer.write_status(&web(Some(found())), &desired(), &TYPES).await.unwrap_err();
         assert!(error.cause == Cause::Conflict && *stored.lock() == object, "{error}");
     }
 
@@ -448,7 +448,7 @@ mod tests {
             _ => Answer::Refusal(422, "Invalid"),
         });
         let writer = Writer::over(client, "test");
-        let error = writer.write_status(&web(Some(found())), &said(), &TYPES).await.unwrap_err();
+        let error = writer.write_status(&web(Some(found())), &desired(), &TYPES).await.unwrap_err();
         assert_eq!((error.cause, log.take().len()), (Cause::Invalid, 2));
     }
 
@@ -470,7 +470,7 @@ mod tests {
             (Writer::over(client, "test"), WriteTarget::of::<Pod>(&SeenVersion::unwatched()));
         let web = web(None);
         let own = writer.for_object(ObjectId::of(&web));
-        own.apply_status(&kind, ObjectId::of(&web), "7", &said(), &TYPES).await.unwrap();
+        own.apply_status(&kind, ObjectId::of(&web), "7", &desired(), &TYPES).await.unwrap();
         log.take()
     }
 
@@ -479,7 +479,7 @@ mod tests {
         let left = json!(web(Some(found())));
         let sent = applied(Answer::Object(left.clone())).await;
         let [apply, patch] = &sent[..] else { panic!("{sent:?}") };
-        assert_eq!((apply.verb.as_str(), &apply.body["status"]), ("APPLY", &said()));
+        assert_eq!((apply.verb.as_str(), &apply.body["status"]), ("APPLY", &desired()));
         assert_eq!(apply.body["metadata"]["resourceVersion"], "7");
         assert_eq!(patched(&left, patch).unwrap()["status"], replaced());
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub use error::TemplateError;
 use object::{check, settle_namespace, unique};
-pub use parameters::Parameter;
+pub use parameters::ParameterSpec;
 use parameters::{Declared, Parameters};
 use tree::{Kept, Trees};
 
@@ -37,14 +37,14 @@ pub struct Templates {
     broken: BTreeMap<String, TemplateError>,
     names: Vec<String>,
     declared: BTreeMap<String, Declared>,
-    mentioned: BTreeMap<String, Mentioned>,
+    referenced: BTreeMap<String, Referenced>,
     own_domain: String,
     are_many: bool,
 }
 
-/// What a template mentions. It may read more.
+/// What a template references. It may read more.
 #[derive(Default)]
-struct Mentioned {
+struct Referenced {
     has_suffix: bool,
     /// The names of parameters, in order.
     parameters: Vec<String>,
@@ -118,16 +118,16 @@ impl Templates {
                 broken.insert(name.clone(), TemplateError::refused(name, problem));
             }
         }
-        let mentioned = environment.templates().map(|(name, template)| {
+        let referenced = environment.templates().map(|(name, template)| {
             let variables = template.undeclared_variables(true);
             let parameters = variables.iter().filter_map(|variable| variable.strip_prefix("parameters."));
             let mut parameters: Vec<String> = parameters.map(str::to_owned).collect();
             parameters.sort_unstable();
             let has_suffix = template.undeclared_variables(false).contains("suffix");
-            (name.to_owned(), Mentioned { has_suffix, parameters })
+            (name.to_owned(), Referenced { has_suffix, parameters })
         });
         Self {
-            mentioned: mentioned.collect(),
+            referenced: referenced.collect(),
             environment,
             trees: Trees::default(),
             broken,
@@ -146,7 +146,7 @@ impl Templates {
 
     /// Declares the parameters of templates: others are refused, and defaults are filled in. Returns the mistakes in the
     /// declarations.
-    pub fn declare(&mut self, declarations: BTreeMap<String, Vec<Parameter>>) -> Vec<String> {
+    pub fn declare(&mut self, declarations: BTreeMap<String, Vec<ParameterSpec>>) -> Vec<String> {
         let mut mistakes = Vec::new();
         for (template, parameters) in declarations {
             if !self.names.contains(&template) {
@@ -155,7 +155,7 @@ impl Templates {
                     "parameters.{template}: there is no template of this name; use one of those under templates ({known})"
                 ));
             }
-            let declared = Declared::read(&template, parameters, self.mentioned(&template), &mut mistakes);
+            let declared = Declared::read(&template, parameters, self.referenced(&template), &mut mistakes);
             self.declared.insert(template, declared);
         }
         mistakes
@@ -164,12 +164,12 @@ impl Templates {
     /// Whether a template reads `{{ suffix }}`.
     #[must_use]
     pub fn reads_suffix(&self, name: &str) -> bool {
-        self.mentioned.get(name).is_some_and(|mentioned| mentioned.has_suffix)
+        self.referenced.get(name).is_some_and(|referenced| referenced.has_suffix)
     }
 
-    /// The names of the parameters that a template mentions.
-    fn mentioned(&self, name: &str) -> &[String] {
-        self.mentioned.get(name).map_or(&[], |mentioned| &mentioned.parameters)
+    /// The names of the parameters that a template references.
+    fn referenced(&self, name: &str) -> &[String] {
+        self.referenced.get(name).map_or(&[], |referenced| &referenced.parameters)
     }
 
     /// The names of all templates.
@@ -214,7 +214,7 @@ impl Templates {
         Ok(object)
     }
 
-    /// Renders a template that can also use `more`, each value by its name. The caller decides on the namespace of the
+    /// Renders a template that can also use `extra`, each value by its name. The caller decides on the namespace of the
     /// result.
     ///
     /// # Errors
@@ -223,13 +223,13 @@ impl Templates {
         &self,
         name: &str,
         subject: &Subject<'_>,
-        more: &[(&str, &Value)],
+        extra: &[(&str, &Value)],
         kinds: &[(&str, &str)],
     ) -> Result<Value, TemplateError> {
         let input = self.input(name, subject)?;
-        let more: TemplateValue =
-            more.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
-        let others = context! { ..input.others, ..more };
+        let extra: TemplateValue =
+            extra.iter().map(|(name, value)| (*name, TemplateValue::from_serialize(value))).collect();
+        let others = context! { ..input.others, ..extra };
         self.object(name, &Input { others, has_objects: true, ..input }, kinds)
     }
 

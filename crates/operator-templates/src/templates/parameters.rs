@@ -21,7 +21,7 @@ const MISSPELT: usize = 2;
 /// A parameter that a template declares.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Parameter {
+pub struct ParameterSpec {
     /// Its name; one that ends with `*` stands for all names with this beginning, such as `env.*`.
     pub name: String,
     /// Its meaning, for the authors of objects.
@@ -41,19 +41,19 @@ pub struct Parameter {
 
 /// The parameters of one template, ready for checks.
 #[derive(Debug)]
-pub(super) struct Declared(Vec<(Parameter, Option<Regex>)>);
+pub(super) struct Declared(Vec<(ParameterSpec, Option<Regex>)>);
 
 impl Declared {
-    /// Compiles declarations for a template that mentions these parameters, and adds the mistakes in them.
+    /// Compiles declarations for a template that references these parameters, and adds the mistakes in them.
     pub fn read(
         template: &str,
-        parameters: Vec<Parameter>,
-        mentioned: &[String],
+        parameters: Vec<ParameterSpec>,
+        referenced: &[String],
         mistakes: &mut Vec<String>,
     ) -> Self {
         let mut declared = Self(Vec::new());
         for parameter in parameters {
-            let Parameter { name, default, required, pattern, .. } = &parameter;
+            let ParameterSpec { name, default, required, pattern, .. } = &parameter;
             let mut mistake = |problem: &str| mistakes.push(format!("parameters.{template}.{name}{problem}"));
             let pattern = pattern.as_ref().map(|pattern| Regex::new(&format!("^(?:{pattern})$"))).transpose();
             let pattern = pattern.unwrap_or_else(|error| {
@@ -75,7 +75,7 @@ impl Declared {
             }
             declared.0.push((parameter, pattern));
         }
-        for (Parameter { name, default, one_of, .. }, _) in &declared.0 {
+        for (ParameterSpec { name, default, one_of, .. }, _) in &declared.0 {
             let values = default.iter().map(|value| ("default", value));
             for (field, value) in values.chain(one_of.iter().map(|value| ("enum", value))) {
                 if let Some(problem) = declared.objection(name, value) {
@@ -83,7 +83,7 @@ impl Declared {
                 }
             }
         }
-        let undeclared = mentioned.iter().filter(|name| declared.matching(name).next().is_none());
+        let undeclared = referenced.iter().filter(|name| declared.matching(name).next().is_none());
         mistakes.extend(undeclared.map(|name| {
             format!("parameters.{template}: the template reads parameters.{name}; declare it, or remove it from the template")
         }));
@@ -117,7 +117,7 @@ impl Declared {
             }
         }
         let mut complete = given.clone();
-        for (Parameter { name, default, required, .. }, _) in &self.0 {
+        for (ParameterSpec { name, default, required, .. }, _) in &self.0 {
             match default {
                 _ if given.contains_key(name) => {}
                 Some(default) => drop(complete.insert(name.clone(), default.clone())),
@@ -129,13 +129,13 @@ impl Declared {
     }
 
     /// The declarations for a name, all of which hold.
-    fn matching<'d>(&'d self, name: &'d str) -> impl Iterator<Item = &'d (Parameter, Option<Regex>)> {
+    fn matching<'d>(&'d self, name: &'d str) -> impl Iterator<Item = &'d (ParameterSpec, Option<Regex>)> {
         self.0.iter().filter(move |(parameter, _)| is_for(parameter, name))
     }
 
     /// The first objection to a value, with the remedy.
     fn objection(&self, name: &str, value: &str) -> Option<String> {
-        self.matching(name).find_map(|(Parameter { one_of, pattern: source, .. }, pattern)| {
+        self.matching(name).find_map(|(ParameterSpec { one_of, pattern: source, .. }, pattern)| {
             if !one_of.is_empty() && !one_of.iter().any(|possible| possible == value) {
                 return Some(format!("{value:?} is none of its values; use one of: {}", one_of.join(", ")));
             }
@@ -153,7 +153,7 @@ pub(super) fn meant<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Opt
     near.min().map(|(_, known)| known)
 }
 
-fn is_for(parameter: &Parameter, name: &str) -> bool {
+fn is_for(parameter: &ParameterSpec, name: &str) -> bool {
     match parameter.name.strip_suffix('*') {
         Some(beginning) => name.len() > beginning.len() && name.starts_with(beginning),
         None => parameter.name == name,
@@ -217,9 +217,9 @@ impl Templates {
     /// probably meant. None if the template cannot be rendered.
     #[must_use]
     pub fn unread(&self, name: &str, subject: &Subject<'_>) -> Vec<String> {
-        let mentioned = self.mentioned(name);
+        let referenced = self.referenced(name);
         // Each pass asks: nothing is rendered where nothing can be found.
-        let is_possible = subject.parameters.keys().any(|name| !mentioned.contains(name));
+        let is_possible = subject.parameters.keys().any(|name| !referenced.contains(name));
         if !is_possible || self.declared.contains_key(name) {
             return Vec::new();
         }
@@ -228,10 +228,10 @@ impl Templates {
             return Vec::new();
         }
         let read = input.parameters.read();
-        // A part that was left out mentions more names than were read.
+        // A part that was left out references more names than were read.
         let unread =
-            subject.parameters.keys().filter(|name| !read.contains(*name) && !mentioned.contains(name));
-        let described = unread.map(|name| match meant(name, mentioned.iter().map(String::as_str)) {
+            subject.parameters.keys().filter(|name| !read.contains(*name) && !referenced.contains(name));
+        let described = unread.map(|name| match meant(name, referenced.iter().map(String::as_str)) {
             Some(meant) => format!("spec.parameters.{name} (did you mean {meant}?)"),
             None => format!("spec.parameters.{name}"),
         });
@@ -245,10 +245,10 @@ mod tests {
 
     fn declared(text: &str) -> (Declared, Vec<String>) {
         let mut mistakes = Vec::new();
-        let mentioned = ["image".to_owned(), "port".to_owned()];
-        let mentioned = if text.contains("image") { &mentioned[..] } else { &[] };
+        let referenced = ["image".to_owned(), "port".to_owned()];
+        let referenced = if text.contains("image") { &referenced[..] } else { &[] };
         let declared =
-            Declared::read("default", serde_saphyr::from_str(text).unwrap(), mentioned, &mut mistakes);
+            Declared::read("default", serde_saphyr::from_str(text).unwrap(), referenced, &mut mistakes);
         (declared, mistakes)
     }
 

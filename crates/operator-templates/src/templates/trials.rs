@@ -23,7 +23,7 @@ impl Templates {
     }
 
     /// Trial renderings of one template: with `given`, the value `1` for all other parameters, and values that have every field
-    /// for the names in `more`; and, if that differs and can be rendered, with `given` alone, because a template can depend on
+    /// for the names in `extra`; and, if that differs and can be rendered, with `given` alone, because a template can depend on
     /// whether a parameter is set.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Templates {
         &self,
         name: &str,
         given: &BTreeMap<String, String>,
-        more: &[&str],
+        extra: &[&str],
         kinds: &[(&str, &str)],
     ) -> Result<Vec<Value>, TemplateError> {
         let subject = Subject {
@@ -44,9 +44,9 @@ impl Templates {
             parameters: &BTreeMap::new(),
             suffix: PROBE,
         };
-        let more: TemplateValue =
-            more.iter().map(|name| (*name, TemplateValue::from_object(Anything))).collect();
-        let others = context! { ..self.others(&subject), ..more };
+        let extra: TemplateValue =
+            extra.iter().map(|name| (*name, TemplateValue::from_object(SampleValue))).collect();
+        let others = context! { ..self.others(&subject), ..extra };
         let input = |is_probe| {
             let parameters = Parameters::new(given.clone(), is_probe);
             Input { given, parameters, others: others.clone(), has_objects: false }
@@ -63,9 +63,9 @@ impl Templates {
 
 /// A value for trying out templates: it renders as `1`, and each of its fields is such a value again.
 #[derive(Debug)]
-struct Anything;
+struct SampleValue;
 
-impl Object for Anything {
+impl Object for SampleValue {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Plain
     }

@@ -1,7 +1,7 @@
 use kube::core::response::{Status, StatusCause, reason};
 
 use super::{Verb, message};
-use crate::object::Named;
+use crate::object::ObjectName;
 
 /// The reason for which nothing can be created of a kind whose definition is being deleted.
 pub(super) const DEFINITION_TERMINATING: &str =
@@ -13,7 +13,7 @@ pub(super) const OWNER_KIND_UNKNOWN: &str =
 pub(super) const QUOTA_EXCEEDED: &str = "exceeded quota: ";
 /// The reasons of a `ResourceQuota` that refuses although it is not exhausted: a value is missing on the object,
 /// nothing covers its scope, or the quota is so new that its use has not been counted.
-pub(super) const QUOTA_WORDS: [&str; 3] =
+pub(super) const QUOTA_REFUSALS: [&str; 3] =
     ["failed quota: ", "insufficient quota to match these scopes: ", "status unknown for quota: "];
 /// The answer to an apply with a value of a wrong type.
 const WRONG_TYPE: &str = "failed to create typed patch object";
@@ -64,7 +64,7 @@ pub enum Cause {
 impl Cause {
     /// The reason of a failure by the server's answer. Where only its message says it, a value that the message quotes
     /// counts for nothing.
-    pub(super) fn of(verb: Verb, status: &Status, object: &Named) -> Self {
+    pub(super) fn of(verb: Verb, status: &Status, object: &ObjectName) -> Self {
         let (message, details) = (&*status.message, status.details.as_ref());
         let grounds = message::grounds(message);
         let has_cause = |is_it: fn(&StatusCause) -> bool| {
@@ -89,7 +89,7 @@ impl Cause {
             403 if has_cause(|cause| cause.reason == "NamespaceTerminating") => Self::NamespaceTerminating,
             403 if grounds.starts_with(OWNER_KIND_UNKNOWN) => Self::OwnerKindUnknown,
             403 if grounds.starts_with(QUOTA_EXCEEDED) => Self::QuotaExceeded,
-            403 if QUOTA_WORDS.iter().any(|words| grounds.starts_with(words)) => Self::QuotaRefused,
+            403 if QUOTA_REFUSALS.iter().any(|refusal| grounds.starts_with(refusal)) => Self::QuotaRefused,
             403 => Self::Forbidden,
             // The server answers an apply with an unknown field or a value of a wrong type like a failure of its own.
             _ if message::is_refused(message) => Self::UnknownField,
@@ -100,7 +100,7 @@ impl Cause {
             429 => Self::Busy,
             _ if message::is_unanswered_webhook(message) => Self::WebhookUnanswered,
             0 | 504 => Self::Unanswered,
-            _ if message::own_words(message).contains("etcdserver") => Self::Unanswered,
+            _ if message::own_text(message).contains("etcdserver") => Self::Unanswered,
             _ => Self::Failed,
         }
     }

@@ -17,13 +17,13 @@ pub(super) fn grounds(message: &str) -> &str {
 }
 
 /// The server's own words at the begin of a message: what it quotes comes after them.
-pub(super) fn own_words(message: &str) -> &str {
+pub(super) fn own_text(message: &str) -> &str {
     message.split_once('"').map_or(message, |(words, _)| words)
 }
 
 /// Whether a webhook does not answer, which holds up the request like a refusal.
 pub(super) fn is_unanswered_webhook(message: &str) -> bool {
-    own_words(message).contains(UNANSWERED_WEBHOOK)
+    own_text(message).contains(UNANSWERED_WEBHOOK)
 }
 
 /// The policy or webhook that refuses; `None` if the API server itself does.

@@ -8,7 +8,7 @@ use std::{iter, time::Duration};
 
 use kube::core::response::Status;
 
-use crate::{Failure, live::Silence, object::Named};
+use crate::{Failure, live::Silence, object::ObjectName};
 
 pub use cause::Cause;
 
@@ -34,7 +34,7 @@ pub struct ApiError {
     /// The purpose of the request.
     pub verb: Verb,
     /// The object of the request; of a watch, only its kind.
-    pub object: Named,
+    pub object: ObjectName,
     /// The reason of the failure.
     pub cause: Cause,
     /// The server's message, or the reason why there is none.
@@ -50,14 +50,14 @@ pub struct ApiError {
 impl ApiError {
     /// The failure of a request that the client does not know, about an object of this kind and name.
     #[must_use]
-    pub fn new(verb: Verb, object: impl Into<Named>, cause: Cause, message: impl Into<String>) -> Self {
+    pub fn new(verb: Verb, object: impl Into<ObjectName>, cause: Cause, message: impl Into<String>) -> Self {
         let (object, message) = (object.into(), message.into());
         Self { verb, object, cause, message, fields: Vec::new(), code: 0, busy_for: 1 }
     }
 
     /// Classifies an error of the client.
     #[must_use]
-    pub fn of(verb: Verb, error: &kube::Error, object: impl Into<Named>) -> Self {
+    pub fn of(verb: Verb, error: &kube::Error, object: impl Into<ObjectName>) -> Self {
         match error {
             kube::Error::Api(status) => Self::answered(verb, status, object.into()),
             kube::Error::Service(error) if error.is::<Silence>() => {
@@ -68,7 +68,7 @@ impl ApiError {
         }
     }
 
-    fn answered(verb: Verb, status: &Status, object: Named) -> Self {
+    fn answered(verb: Verb, status: &Status, object: ObjectName) -> Self {
         let (cause, details) = (Cause::of(verb, status, &object), status.details.as_ref());
         let message = match &*status.message {
             "" => format!("the API server answered {} {}", status.code, status.reason).trim_end().to_owned(),
@@ -103,7 +103,7 @@ impl ApiError {
 
     /// Adds the source of a field that the server does not know.
     #[must_use]
-    pub fn set_by(mut self, template: &str) -> Self {
+    pub fn with_template(mut self, template: &str) -> Self {
         if (self.verb, self.cause) == (Verb::Write, Cause::UnknownField) {
             self.message = format!("{}; {template} sets it", self.message);
         }

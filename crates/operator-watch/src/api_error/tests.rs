@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{
-    cause::{DEFINITION_TERMINATING, OWNER_KIND_UNKNOWN, QUOTA_EXCEEDED, QUOTA_WORDS},
+    cause::{DEFINITION_TERMINATING, OWNER_KIND_UNKNOWN, QUOTA_EXCEEDED, QUOTA_REFUSALS},
     *,
 };
 
@@ -171,7 +171,7 @@ fn a_value_that_the_server_quotes_does_not_decide_the_class() {
         DEFINITION_TERMINATING,
         OWNER_KIND_UNKNOWN,
         QUOTA_EXCEEDED,
-        QUOTA_WORDS[0],
+        QUOTA_REFUSALS[0],
         FAILED_TEST,
         "strict decoding error: unknown field 'spec.a'",
         "failed to create typed patch object (a/b; v1, Kind=Pod): .spec.a: field not declared in schema",

@@ -19,7 +19,7 @@ pub(super) const FIRST_LIST_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The readiness of the process while a watch fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Need {
+pub enum ReadinessRule {
     /// Not ready.
     #[default]
     Always,
@@ -35,7 +35,7 @@ pub enum Need {
 pub struct WatchState {
     /// The name of its kind in messages.
     pub kind: String,
-    need: Need,
+    rule: ReadinessRule,
     listed: bool,
     /// The last failure, and the time of the first one since it worked.
     failing: Option<(ApiError, Instant)>,
@@ -67,10 +67,10 @@ impl WatchState {
 
     /// Whether the process is not ready while the watch fails as it does now.
     pub(super) fn is_needed(&self) -> bool {
-        match self.need {
-            Need::Always => true,
-            Need::WhileServed => !self.is_unserved(),
-            Need::Never => false,
+        match self.rule {
+            ReadinessRule::Always => true,
+            ReadinessRule::WhileServed => !self.is_unserved(),
+            ReadinessRule::Never => false,
         }
     }
 
@@ -114,8 +114,8 @@ pub struct WatchStatus {
 }
 
 impl WatchStatus {
-    pub(super) fn new(kind: &str, need: Need, requeue_epoch: watch::Sender<u64>) -> Self {
-        let state = WatchState { kind: kind.to_owned(), need, ..WatchState::default() };
+    pub(super) fn new(kind: &str, rule: ReadinessRule, requeue_epoch: watch::Sender<u64>) -> Self {
+        let state = WatchState { kind: kind.to_owned(), rule, ..WatchState::default() };
         Self { state: watch::Sender::new(state), requeue_epoch, window: (Instant::now(), 0) }
     }
 
@@ -161,10 +161,10 @@ impl WatchStatus {
     pub fn alive(&mut self) {
         let before = self.modify(|state| state.failing = state.failing.take().filter(|_| !state.listed));
         // Nobody was told of a shorter failure, so that no pass has failed for it.
-        let was_told = before.failing.as_ref().is_some_and(|(_, since)| {
+        let was_reported = before.failing.as_ref().is_some_and(|(_, since)| {
             before.listed && (before.is_unserved() || since.elapsed() > FAILURE_TOLERANCE)
         });
-        if was_told {
+        if was_reported {
             self.requeue_all();
         }
     }
@@ -180,7 +180,7 @@ impl WatchStatus {
         });
         let was_served = before.listed && !before.is_unserved();
         let news = self.state.borrow().failing != before.failing;
-        if was_served && self.state.borrow().is_unserved() && before.need != Need::Never {
+        if was_served && self.state.borrow().is_unserved() && before.rule != ReadinessRule::Never {
             self.requeue_all();
         }
         news

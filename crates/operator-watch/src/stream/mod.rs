@@ -12,19 +12,24 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Resource, discovery::ApiResource, runtime::watcher::Event};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
-use tokio::{sync::watch::Receiver, time::timeout};
+use tokio::{
+    sync::watch::{Receiver, Sender},
+    time::timeout,
+};
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::requests::Watch;
 pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
-pub(crate) use self::requests::{Change, read_page};
-use self::watch_loop::{Unread, WatchBackoff, WatchLoop};
+pub(crate) use self::requests::{WatchLine, read_page};
+use self::watch_loop::{UnreadableObjects, WatchBackoff, WatchLoop};
 use crate::{
-    Cache, Failure, Row, SeenVersion, ServedKinds, SharedRows, Unmanaged, Watched, WatchedKind,
-    decode::Lenient,
-    health::{Health, Need, WatchState, WatchStatus},
+    Cache, Discovery, DynamicKind, DynamicRow, Failure, Lenient, Row, SeenVersion,
+    cache::SharedRows,
+    decode::Received,
+    health::{ReadinessRule, WatchState, WatchStatus},
 };
 
 /// A watch in the background, which ends when this is dropped.
@@ -37,7 +42,7 @@ pub struct WatchHandle {
 impl WatchHandle {
     /// The highest version that the watch has delivered, for a writer to wait for.
     #[must_use]
-    pub fn seen(&self) -> &SeenVersion {
+    pub fn seen_version(&self) -> &SeenVersion {
         &self.seen
     }
 
@@ -95,30 +100,34 @@ pub trait Report: Send + Sync + 'static {
 /// Takes nothing.
 impl Report for () {}
 
-/// Starts watches; each has its status in the health of the process.
+/// Starts watches, and knows whether each works.
 #[derive(Clone)]
 pub struct Watches {
-    pub(crate) health: Arc<Health>,
+    /// Rises when a watch recovers or loses its kind, and with the settings, because earlier findings may then be outdated.
+    /// The rises of each watch are bounded, because each one ends the backoff of every object.
+    pub requeue_epoch: Sender<u64>,
+    /// In the order of their kinds.
+    pub(crate) states: Arc<Mutex<Vec<Receiver<WatchState>>>>,
     report: Arc<dyn Report>,
 }
 
 impl Default for Watches {
     fn default() -> Self {
-        Self::new(Arc::default(), Arc::new(()))
+        Self::new(Arc::new(()))
     }
 }
 
 impl Watches {
-    /// Watches whose status is in `health`, and whose failures and unreadable objects are reported to `report`.
+    /// Watches whose failures and unreadable objects are reported to `report`.
     #[must_use]
-    pub fn new(health: Arc<Health>, report: Arc<dyn Report>) -> Self {
-        Self { health, report }
+    pub fn new(report: Arc<dyn Report>) -> Self {
+        Self { requeue_epoch: Sender::default(), states: Arc::default(), report }
     }
 
     /// The same, but for whom is reported to.
     #[must_use]
     pub fn reporting(&self, report: Arc<dyn Report>) -> Self {
-        Self { health: self.health.clone(), report }
+        Self { report, ..self.clone() }
     }
 
     /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them. The process is
@@ -128,7 +137,7 @@ impl Watches {
         watch: Watch<K>,
         changed: impl Fn(&K) + Send + Sync + 'static,
     ) -> WatchHandle {
-        let status = self.health.watch(&watch.kind, Need::Never);
+        let status = self.status(&watch.kind, ReadinessRule::Never);
         self.start(watch, status, SeenVersion::default(), move |event| {
             if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
                 && let Ok(object) = &object.0
@@ -138,54 +147,53 @@ impl Watches {
         })
     }
 
-    /// Keeps a cache of the watched objects, each trimmed to a row, and passes each row that comes, changes or goes to
+    /// Keeps a cache of the watched objects, each pruned to a row, and passes each row that comes, changes or goes to
     /// `changed`. Dropping the cache ends the watch. While the kind is not served, the process is ready nevertheless,
     /// and [`WatchHandle::problem`] reports it.
     pub fn cache<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
         &self,
         watch: Watch<K>,
-        trim: impl Fn(K) -> R + Send + Sync + 'static,
+        prune: impl Fn(K) -> R + Send + Sync + 'static,
         changed: impl Fn(&R) + Send + Sync + 'static,
     ) -> Arc<Cache<R>> {
-        let status = self.health.watch(&watch.kind, Need::WhileServed);
-        let (rows, seen) = (SharedRows::default(), SeenVersion::default());
-        let told = move |_, affected: Vec<Arc<R>>| affected.iter().for_each(|row| changed(row));
-        Arc::new(Cache { watch: self.fill(watch, status, seen, &rows, trim, told), rows })
+        let status = self.status(&watch.kind, ReadinessRule::WhileServed);
+        let changed = move |_, present: Vec<Arc<R>>, gone: Vec<Arc<R>>| {
+            gone.iter().chain(&present).for_each(|row| changed(row));
+        };
+        self.fill(watch, status, SeenVersion::default(), prune, changed)
     }
 
-    /// Keeps all objects of the kind `K`, which a controller needs to be ready, and how far the watch is. Those that come,
-    /// change or go are passed to `changed`, with whether they are all of a new list and those that it lacks.
-    pub fn watch_primaries<K>(
+    /// Keeps all objects of the kind `K`, which a controller needs to be ready, and how far the watch is. Those that come or
+    /// change, and those that are gone, are passed to `changed`, with whether they are all of a new list and those that it lacks.
+    pub fn cache_primaries<K>(
         &self,
         client: &Client,
         seen: SeenVersion,
-        rows: &SharedRows<K>,
-        changed: impl FnMut(bool, Vec<Arc<K>>) + Send + Sync + 'static,
-    ) -> WatchHandle
+        changed: impl FnMut(bool, Vec<Arc<K>>, Vec<Arc<K>>) + Send + Sync + 'static,
+    ) -> Arc<Cache<K>>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Send + Sync + 'static,
     {
-        let watch = Watch::<Unmanaged<K>>::all(client, &());
-        let status = self.health.watch(&watch.kind, Need::Always);
-        self.fill(watch, status, seen, rows, |Unmanaged(object)| object, changed)
+        let watch = Watch::<Lenient<K>>::all(client, &());
+        let status = self.status(&watch.kind, ReadinessRule::Always);
+        self.fill(watch, status, seen, |Lenient(object)| object, changed)
     }
 
-    /// Like [`Self::watch_primaries`], for a kind of many, in whichever version of it is served. The process is ready even
+    /// Like [`Self::cache_primaries`], for a kind of many, in whichever version of it is served. The process is ready even
     /// without it.
-    pub fn watch_kind<R: Send + Sync + 'static>(
+    pub fn cache_kind<R: Send + Sync + 'static>(
         &self,
-        kind: WatchedKind<R>,
+        kind: DynamicKind<R>,
         client: &Client,
-        served: &ServedKinds,
-        rows: &SharedRows<Watched<R>>,
-        changed: impl FnMut(bool, Vec<Arc<Watched<R>>>) + Send + Sync + 'static,
-    ) -> WatchHandle {
+        served: &Discovery,
+        changed: impl FnMut(bool, Vec<Arc<DynamicRow<R>>>, Vec<Arc<DynamicRow<R>>>) + Send + Sync + 'static,
+    ) -> Arc<Cache<DynamicRow<R>>> {
         let name = format!("{} ({})", kind.resource.kind, kind.id);
-        let (status, seen) = (self.health.watch(&name, Need::Never), SeenVersion::default());
+        let (status, seen) = (self.status(&name, ReadinessRule::Never), SeenVersion::default());
         let mut watch = Watch::all(client, &*kind.resource).called(name).in_any_version(served);
         (watch.labels, watch.is_metadata_only) = (kind.selector.clone(), kind.is_metadata_only);
-        let trim = kind.trimming(&seen, status.subscribe());
-        self.fill(watch, status, seen, rows, trim, changed)
+        let prune = kind.pruning(&seen, status.subscribe());
+        self.fill(watch, status, seen, prune, changed)
     }
 
     fn fill<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
@@ -193,16 +201,19 @@ impl Watches {
         watch: Watch<K>,
         status: WatchStatus,
         seen: SeenVersion,
-        rows: &SharedRows<R>,
-        mut trim: impl FnMut(K) -> R + Send + Sync + 'static,
-        mut changed: impl FnMut(bool, Vec<Arc<R>>) + Send + Sync + 'static,
-    ) -> WatchHandle {
-        let rows = rows.clone();
-        self.start(watch, status, seen, move |event| {
+        mut prune: impl FnMut(K) -> R + Send + Sync + 'static,
+        mut changed: impl FnMut(bool, Vec<Arc<R>>, Vec<Arc<R>>) + Send + Sync + 'static,
+    ) -> Arc<Cache<R>> {
+        let rows = SharedRows::default();
+        let filled = rows.clone();
+        let watch = self.start(watch, status, seen, move |event| {
             let is_list = matches!(event, Event::InitDone);
-            let affected = rows.write().take(event, |object| Arc::new(trim(object)));
-            changed(is_list, affected);
-        })
+            let affected = filled.write().take(event, |object| Arc::new(prune(object)));
+            let is_present = |row: &Arc<R>| filled.read().row(row.id().uid).is_some();
+            let (present, gone) = affected.into_iter().partition(is_present);
+            changed(is_list, present, gone);
+        });
+        Arc::new(Cache { rows, watch })
     }
 
     /// Starts a watch that passes each event to `take`.
@@ -211,14 +222,14 @@ impl Watches {
         watch: Watch<K>,
         mut status: WatchStatus,
         seen: SeenVersion,
-        take: impl FnMut(Event<Lenient<K>>) + Send + Sync + 'static,
+        take: impl FnMut(Event<Received<K>>) + Send + Sync + 'static,
     ) -> WatchHandle {
         if watch.versions.is_some() {
             status.in_any_version();
         }
         let state = status.subscribe();
         let watch_loop = WatchLoop {
-            unread: Unread::new(&watch.kind, watch.resource.clone(), self.report.clone()),
+            unreadable: UnreadableObjects::new(&watch.kind, watch.resource.clone(), self.report.clone()),
             watch,
             status,
             seen: seen.clone(),

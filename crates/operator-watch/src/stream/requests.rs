@@ -13,7 +13,7 @@ use kube::{
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::{Live, PrunedObject, ServedKinds, decode::Lenient};
+use crate::{Discovery, Live, PrunedObject, decode::Received};
 
 /// Time limit of a page: the API server gives up a list after 60 s.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,7 +39,7 @@ pub struct Watch<K> {
 
 /// The versions of a kind that is watched in another one while the wanted one is not served.
 pub(super) struct Versions {
-    pub served: ServedKinds,
+    pub served: Discovery,
     pub wanted: Arc<ApiResource>,
     pub substitute: Option<Arc<ApiResource>>,
 }
@@ -94,7 +94,7 @@ impl Watch<PrunedObject> {
 
     /// Watches all objects of the kind in another version while the wanted one is not served.
     #[must_use]
-    pub fn in_any_version(self, served: &ServedKinds) -> Self {
+    pub fn in_any_version(self, served: &Discovery) -> Self {
         let wanted = self.resource.clone();
         Self { versions: Some(Versions { served: served.clone(), wanted, substitute: None }), ..self }
     }
@@ -107,7 +107,7 @@ impl<K: DeserializeOwned> Watch<K> {
         &self,
         limit: &mut u32,
         token: Option<String>,
-        take: impl FnMut(Lenient<K>),
+        take: impl FnMut(Received<K>),
     ) -> kube::Result<ListMeta> {
         let params = ListParams {
             label_selector: self.labels.clone(),
@@ -123,7 +123,7 @@ impl<K: DeserializeOwned> Watch<K> {
     pub(super) async fn changes(
         &self,
         version: &str,
-    ) -> kube::Result<impl Stream<Item = kube::Result<Change<Lenient<K>>>> + use<K>> {
+    ) -> kube::Result<impl Stream<Item = kube::Result<WatchLine<Received<K>>>> + use<K>> {
         let params = WatchParams {
             label_selector: self.labels.clone(),
             timeout: Some(WATCH_SECONDS),
@@ -138,7 +138,7 @@ impl<K: DeserializeOwned> Watch<K> {
         // A broken connection ends the watch, as the server itself does; a line that it cuts off comes again.
         let is_end = |error: &io::Error| error.kind() != io::ErrorKind::InvalidData;
         let lines = lines.take_while(move |line| ready(!line.as_ref().is_err_and(is_end)));
-        Ok(lines.map(|line| Change::read(&line.map_err(kube::Error::ReadEvents)?)))
+        Ok(lines.map(|line| WatchLine::read(&line.map_err(kube::Error::ReadEvents)?)))
     }
 }
 
@@ -149,7 +149,7 @@ pub(crate) async fn page<K: DeserializeOwned>(
     list: impl Fn(&ListParams) -> Result<http::Request<Vec<u8>>, request::Error>,
     mut params: ListParams,
     limit: &mut u32,
-    take: impl FnMut(Lenient<K>),
+    take: impl FnMut(Received<K>),
 ) -> kube::Result<ListMeta> {
     loop {
         params.limit = Some(*limit);
@@ -167,7 +167,7 @@ pub(crate) async fn page<K: DeserializeOwned>(
 /// Reads a page, passes each object to `take` before the next one is decoded, and returns the metadata of the list.
 pub(crate) fn read_page<K: DeserializeOwned>(
     text: &[u8],
-    take: impl FnMut(Lenient<K>),
+    take: impl FnMut(Received<K>),
 ) -> kube::Result<ListMeta> {
     #[derive(Deserialize)]
     struct Page<'t> {
@@ -178,21 +178,21 @@ pub(crate) fn read_page<K: DeserializeOwned>(
     }
 
     let Page { metadata, items } = serde_json::from_slice(text).map_err(kube::Error::SerdeError)?;
-    items.into_iter().flatten().map(|item| Lenient::read(item.get())).for_each(take);
+    items.into_iter().flatten().map(|item| Received::read(item.get())).for_each(take);
     Ok(metadata)
 }
 
 /// A line of a watch. kube's `WatchEvent` decodes the object with the line, and fails with it.
 #[derive(Deserialize)]
-pub(crate) struct Change<O> {
-    pub r#type: ChangeType,
+pub(crate) struct WatchLine<O> {
+    pub r#type: WatchLineType,
     /// The object; of a bookmark, only its version.
     pub object: O,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "UPPERCASE")]
-pub(crate) enum ChangeType {
+pub(crate) enum WatchLineType {
     Added,
     Modified,
     Deleted,
@@ -202,18 +202,18 @@ pub(crate) enum ChangeType {
     Error,
 }
 
-impl<K: DeserializeOwned> Change<Lenient<K>> {
+impl<K: DeserializeOwned> WatchLine<Received<K>> {
     /// Reads a line. Nearly every object can be read, and most of the work of a busy watch is to decode them, so the line
     /// is decoded in one go at first.
     pub fn read(text: &str) -> kube::Result<Self> {
-        let change = if let Ok(Change { r#type, object }) = decoded::<Change<K>>(text) {
-            Self { r#type, object: Lenient(Ok(object)) }
+        let change = if let Ok(WatchLine { r#type, object }) = decoded::<WatchLine<K>>(text) {
+            Self { r#type, object: Received(Ok(object)) }
         } else {
-            let Change { r#type, object }: Change<&RawValue> = decoded(text)?;
-            Self { r#type, object: Lenient::read(object.get()) }
+            let WatchLine { r#type, object }: WatchLine<&RawValue> = decoded(text)?;
+            Self { r#type, object: Received::read(object.get()) }
         };
-        if change.r#type == ChangeType::Error {
-            let Change { object, .. }: Change<Status> = decoded(text)?;
+        if change.r#type == WatchLineType::Error {
+            let WatchLine { object, .. }: WatchLine<Status> = decoded(text)?;
             return Err(kube::Error::Api(Box::new(object)));
         }
         Ok(change)
@@ -249,7 +249,7 @@ mod tests {
         }
 
         let mut readable = Vec::new();
-        let list = read_page(PAGE.as_bytes(), |object: Lenient<Counted>| {
+        let list = read_page(PAGE.as_bytes(), |object: Received<Counted>| {
             readable.push(object.0.is_ok());
             assert_eq!(DECODED.get(), readable.len(), "one at a time");
         });
@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn a_list_without_items_is_a_list() {
         for text in [r#"{"items": null}"#, r#"{"items": []}"#, r#"{"items": [ ]}"#, "{}"] {
-            let list = read_page(text.as_bytes(), |_: Lenient<ConfigMap>| panic!("{text} has an object"));
+            let list = read_page(text.as_bytes(), |_: Received<ConfigMap>| panic!("{text} has an object"));
             assert!(list.is_ok(), "{text}");
         }
     }
@@ -269,14 +269,14 @@ mod tests {
     #[test]
     fn a_page_that_ends_too_early_is_none() {
         for end in [PAGE.len() - 1, PAGE.len() / 2, 5, 0] {
-            let list = read_page(&PAGE.as_bytes()[..end], |_: Lenient<ConfigMap>| panic!("it is passed on"));
+            let list = read_page(&PAGE.as_bytes()[..end], |_: Received<ConfigMap>| panic!("it is passed on"));
             assert!(matches!(list, Err(kube::Error::SerdeError(_))), "{list:?}");
         }
     }
 
     /// What is read of a line: its type, and the name of the object or its version if they can be read.
-    fn read(line: &str) -> (Option<ChangeType>, Option<String>) {
-        let Ok(Change { r#type, object }) = Change::<Lenient<ConfigMap>>::read(line) else {
+    fn read(line: &str) -> (Option<WatchLineType>, Option<String>) {
+        let Ok(WatchLine { r#type, object }) = WatchLine::<Received<ConfigMap>>::read(line) else {
             return (None, None);
         };
         let version = object.resource_version().map(str::to_owned);
@@ -293,23 +293,23 @@ mod tests {
             format!(r#"{{"object":{object},"type":"ADDED"}}"#),
             format!(r#"{{"type":"ADDED","object":{object},"other":{{}}}}"#),
         ] {
-            assert_eq!(read(&line), (Some(ChangeType::Added), Some("a".to_owned())), "{line}");
+            assert_eq!(read(&line), (Some(WatchLineType::Added), Some("a".to_owned())), "{line}");
         }
-        for (text, r#type) in [("MODIFIED", ChangeType::Modified), ("DELETED", ChangeType::Deleted)] {
+        for (text, r#type) in [("MODIFIED", WatchLineType::Modified), ("DELETED", WatchLineType::Deleted)] {
             assert_eq!(read(&format!(r#"{{"type":"{text}","object":{object}}}"#)).0, Some(r#type));
         }
         for object in
             [r#"{"metadata":{"resourceVersion":"7"}}"#, r#"{"metadata":{"resourceVersion":"7"},"data":7}"#]
         {
             let bookmark = format!(r#"{{"type":"BOOKMARK","object":{object}}}"#);
-            assert_eq!(read(&bookmark), (Some(ChangeType::Bookmark), Some("7".to_owned())));
+            assert_eq!(read(&bookmark), (Some(WatchLineType::Bookmark), Some("7".to_owned())));
         }
     }
 
     #[test]
     fn a_line_whose_object_cannot_be_read_is_told_from_one_that_is_none() {
         let unreadable = r#"{"type":"ADDED","object":{"metadata":{"name":7}}}"#;
-        assert_eq!(read(unreadable), (Some(ChangeType::Added), None));
+        assert_eq!(read(unreadable), (Some(WatchLineType::Added), None));
         for line in ["", "{}", r#"{"type":"ADDED","object":{"#, r#"{"type":"ERROR","object":{"code":410}}"#] {
             assert_eq!(read(line).0, None, "{line}");
         }

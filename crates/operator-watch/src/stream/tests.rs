@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{ApiError, Cause, Failure, Verb, decode::Unmanaged, object::ObjectId};
+use crate::{ApiError, Cause, Failure, Verb, decode::Lenient, object::ObjectId};
 
 /// An answer of the API server.
 #[derive(Clone)]
@@ -104,8 +104,8 @@ impl Server {
     }
 
     fn caches(&self, watches: &Watches) -> Arc<Cache<Map>> {
-        let watch = Watch::<Unmanaged<ConfigMap>>::all(&self.client(), &());
-        watches.cache(watch, |Unmanaged(map)| Map::of(map), |_| {})
+        let watch = Watch::<Lenient<ConfigMap>>::all(&self.client(), &());
+        watches.cache(watch, |Lenient(map)| Map::of(map), |_| {})
     }
 }
 
@@ -159,7 +159,7 @@ fn bookmark(version: &str) -> Value {
 
 fn kept(cache: &Cache<Map>) -> Vec<(String, String)> {
     let mut rows: Vec<_> =
-        cache.find(|_| true).iter().map(|map| (map.uid.clone(), map.value.clone())).collect();
+        cache.filter(|_| true).iter().map(|map| (map.uid.clone(), map.value.clone())).collect();
     rows.sort();
     rows
 }
@@ -210,7 +210,7 @@ impl Report for Reported {
 
 fn reporting() -> (Watches, Reported) {
     let reported = Reported::default();
-    (Watches::new(Arc::default(), Arc::new(reported.clone())), reported)
+    (Watches::new(Arc::new(reported.clone())), reported)
 }
 
 fn unreadable(reported: &Reported) -> usize {
@@ -248,8 +248,8 @@ async fn an_item_of_a_list_that_cannot_be_read_is_reported_with_the_version_and_
         Answer::Events(vec![changed("MODIFIED", &bad("a", 2)), changed("ADDED", &good("b", 3, "x"))]),
     ]);
     let (watches, reported) = reporting();
-    let watch = Watch::<Unmanaged<ConfigMap>>::all(&server.client(), &()).called("ConfigMap of the shop");
-    let cache = watches.cache(watch, |Unmanaged(map)| Map::of(map), |_| {});
+    let watch = Watch::<Lenient<ConfigMap>>::all(&server.client(), &()).called("ConfigMap of the shop");
+    let cache = watches.cache(watch, |Lenient(map)| Map::of(map), |_| {});
     until_kept(&cache, &[("b", "x")]).await;
     let [version, kind] = ["v1", "ConfigMap"].map(|text| Some(text.to_owned()));
     assert_eq!(reported.0.lock().kinds, BTreeSet::from([(version, kind)]));
@@ -361,13 +361,13 @@ async fn nothing_is_alive_before_it_is_answered_and_a_watch_that_never_starts_ma
     let watches = Watches::default();
     let cache = server.caches(&watches);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(watches.health.unready(), [""; 0], "the list is complete");
+    assert_eq!(watches.unready(), [""; 0], "the list is complete");
     for _ in 0..10 {
         sleep(Duration::from_secs(60)).await;
-        assert_eq!(watches.health.unready().len(), 1);
+        assert_eq!(watches.unready().len(), 1);
         assert!(cache.watch().problem().unwrap().contains("did not answer within 30 s"));
     }
-    assert_eq!(*watches.health.requeue_epoch.borrow(), 1, "only the first list is news");
+    assert_eq!(*watches.requeue_epoch.borrow(), 1, "only the first list is news");
 }
 
 #[tokio::test(start_paused = true)]
@@ -376,14 +376,13 @@ async fn a_list_that_nobody_answers_ends_the_process_after_minutes() {
     let _cache = Server::default().caches(&watches);
     let beat = async || {
         for _ in 0..20 {
-            watches.health.beat();
             sleep(Duration::from_secs(10)).await;
         }
     };
     beat().await;
-    assert_eq!(watches.health.dead(), None);
+    assert_eq!(watches.stalled(), None);
     beat().await;
-    assert!(watches.health.dead().unwrap().starts_with("ConfigMap: the list request has not been answered"));
+    assert!(watches.stalled().unwrap().starts_with("ConfigMap: the list request has not been answered"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -422,9 +421,9 @@ async fn a_watch_that_starts_and_breaks_at_once_each_time_does_not_work_until_on
     let cache = server.caches(&watches);
     sleep(Duration::from_secs(60)).await;
     assert!(cache.watch().problem().unwrap().contains("ConfigMap cannot be watched"));
-    assert_eq!(watches.health.unready().len(), 1);
+    assert_eq!(watches.unready().len(), 1);
     sleep(Duration::from_secs(45)).await;
-    assert_eq!((cache.watch().problem(), watches.health.unready().len()), (None, 0));
+    assert_eq!((cache.watch().problem(), watches.unready().len()), (None, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -452,11 +451,11 @@ async fn data_that_were_restored_from_a_backup_are_listed_after_a_minute_of_sile
     let cache = server.caches(&watches);
     until_kept(&cache, &[("a", "x"), ("gone", "x")]).await;
     sleep(Duration::from_secs(30)).await;
-    assert!(cache.watch().seen().version() >= 1000);
+    assert!(cache.watch().seen_version().version() >= 1000);
     until_kept(&cache, &[("a", "older"), ("b", "y")]).await;
     assert!(server.asked()[4].1.contains("resourceVersion=500"), "{:?}", server.asked());
-    assert!(cache.watch().seen().version() < 1000, "what was written before will never be shown");
-    assert_eq!((cache.watch().problem(), *watches.health.requeue_epoch.borrow()), (None, 1));
+    assert!(cache.watch().seen_version().version() < 1000, "what was written before will never be shown");
+    assert_eq!((cache.watch().problem(), *watches.requeue_epoch.borrow()), (None, 1));
 }
 
 /// Not every storage reports its progress.
@@ -492,16 +491,16 @@ async fn a_watch_that_shows_its_progress_is_resumed_without_a_list() {
 async fn a_reader_waits_for_its_write_until_a_list_or_a_bookmark_is_as_new() {
     let server = Server::that_answers([Answer::List("5", vec![]), Answer::Events(vec![bookmark("9")])]);
     let cache = server.caches(&Watches::default());
-    assert_eq!(cache.watch().seen().version(), 0);
+    assert_eq!(cache.watch().seen_version().version(), 0);
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(cache.watch().seen().version(), 9);
+    assert_eq!(cache.watch().seen_version().version(), 9);
 }
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_for_what_a_watch_that_ended_would_have_shown() {
     let watches = Watches::default();
     let cache = Server::default().caches(&watches);
-    let seen = cache.watch().seen().clone();
+    let seen = cache.watch().seen_version().clone();
     assert!(seen.is_watched());
     drop(cache);
     assert!(!seen.is_watched());
@@ -509,7 +508,7 @@ async fn nobody_waits_for_what_a_watch_that_ended_would_have_shown() {
 
 #[tokio::test(start_paused = true)]
 async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() {
-    let health = Health::default();
+    let watches = Watches::default();
     let handle = |status: &WatchStatus| WatchHandle {
         state: status.subscribe(),
         seen: SeenVersion::default(),
@@ -520,7 +519,8 @@ async fn a_first_list_is_waited_for_until_it_comes_or_fails_or_takes_too_long() 
         watch.first_list(Duration::from_secs(2)).await;
         since.elapsed()
     };
-    let [slow, mut pods, mut sets] = ["Slow", "Pod", "Set"].map(|kind| health.watch(kind, Need::Always));
+    let [slow, mut pods, mut sets] =
+        ["Slow", "Pod", "Set"].map(|kind| watches.status(kind, ReadinessRule::Always));
     let handles = [&slow, &pods, &sets].map(handle);
     assert_eq!(waited(&handles[0]).await, Duration::from_secs(2));
     let soon = async {

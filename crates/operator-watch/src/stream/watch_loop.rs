@@ -18,11 +18,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Report, Watch,
-    requests::{Change, ChangeType, Versions},
+    requests::{Versions, WatchLine, WatchLineType},
 };
 use crate::{
-    ApiError, Cause, Failure, SeenVersion, ServedKind, Verb,
-    decode::{Lenient, Unreadable},
+    ApiError, Cause, Failure, SeenVersion, Verb,
+    decode::{Received, Unreadable},
     health::WatchStatus,
 };
 
@@ -57,7 +57,7 @@ pub(super) struct WatchLoop<K, F> {
     pub seen: SeenVersion,
     pub backoff: WatchBackoff,
     /// Unreadable objects are reported to it.
-    pub unread: Unread,
+    pub unreadable: UnreadableObjects,
     /// Each event is passed to it.
     pub take: F,
 }
@@ -65,12 +65,12 @@ pub(super) struct WatchLoop<K, F> {
 impl<K, F> WatchLoop<K, F>
 where
     K: Resource + DeserializeOwned,
-    F: FnMut(Event<Lenient<K>>),
+    F: FnMut(Event<Received<K>>),
 {
     /// Delivers all objects, then each change; after an interruption that it cannot resume from, all objects again.
     pub async fn run(mut self) {
         loop {
-            self.unread.tell_again();
+            self.unreadable.report_again();
             match self.list().await {
                 Ok(version) => self.watch(version).await,
                 Err(error) => _ = self.pause(error).await,
@@ -81,10 +81,10 @@ where
     /// Delivers all objects, and returns their resourceVersion.
     async fn list(&mut self) -> Result<String, ApiError> {
         self.status.listing();
-        (self.take)(self.unread.hear(Event::Init));
+        (self.take)(self.unreadable.observe(Event::Init));
         let (mut token, mut limit) = (None, PAGE);
         let version = loop {
-            let take = |object| (self.take)(self.unread.hear(Event::InitApply(object)));
+            let take = |object| (self.take)(self.unreadable.observe(Event::InitApply(object)));
             let list =
                 self.watch.page(&mut limit, token, take).await.map_err(|error| self.failure(&error))?;
             self.status.progressed();
@@ -95,7 +95,7 @@ where
         };
         let version = version.filter(|version| !version.is_empty());
         let version = version.ok_or_else(|| self.useless("its list has no resourceVersion"))?;
-        (self.take)(self.unread.hear(Event::InitDone));
+        (self.take)(self.unreadable.observe(Event::InitDone));
         // From now on, readers may rely on it.
         self.seen.listed(&version);
         if self.status.synced() {
@@ -109,7 +109,7 @@ where
         let mut silence = Duration::ZERO;
         loop {
             // A watch ends after a minute.
-            self.unread.tell_again();
+            self.unreadable.report_again();
             if self.changes_version(false).await {
                 return;
             }
@@ -168,14 +168,14 @@ where
                 change => change.map_err(|error| self.failure(&error))?,
             };
             is_silent = false;
-            let Change { r#type, object } = change;
+            let WatchLine { r#type, object } = change;
             let reached = object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned);
             match r#type {
-                ChangeType::Added | ChangeType::Modified => {
-                    (self.take)(self.unread.hear(Event::Apply(object)));
+                WatchLineType::Added | WatchLineType::Modified => {
+                    (self.take)(self.unreadable.observe(Event::Apply(object)));
                 }
-                ChangeType::Deleted => (self.take)(self.unread.hear(Event::Delete(object))),
-                ChangeType::Bookmark | ChangeType::Error => {}
+                WatchLineType::Deleted => (self.take)(self.unreadable.observe(Event::Delete(object))),
+                WatchLineType::Bookmark | WatchLineType::Error => {}
             }
             if let Some(reached) = reached {
                 self.seen.observe(Some(&reached));
@@ -195,7 +195,7 @@ where
             (false, None) => return false,
         };
         // A failed look-up is repeated with the next request.
-        let Ok(Some(ServedKind { resource: found, .. })) = found else { return false };
+        let Ok(Some((found, _))) = found else { return false };
         if found == **substitute.as_ref().unwrap_or(wanted) {
             return false;
         }
@@ -209,7 +209,7 @@ where
                 other.api_version
             );
         }
-        self.unread.resource.clone_from(substitute.as_ref().unwrap_or(wanted));
+        self.unreadable.resource.clone_from(substitute.as_ref().unwrap_or(wanted));
         self.status.substituted(substitute.clone());
         true
     }
@@ -225,7 +225,7 @@ where
 
     /// Reports a failure and pauses. True if the kind is gone, because a new kind with its name is another one.
     async fn pause(&mut self, error: ApiError) -> bool {
-        self.unread.report.failed(&self.watch.kind);
+        self.unreadable.report.failed(&self.watch.kind);
         let (text, is_gone) = (error.to_string(), error.cause == Cause::KindNotServed);
         if self.status.failed(error) {
             tracing::warn!(kind = self.watch.kind, "{text}");
@@ -264,7 +264,7 @@ fn jittered(delay: Duration) -> Duration {
 
 /// The unreadable objects of a watch: each is reported, again before its Event expires, and counted until it can be read
 /// or is gone.
-pub(crate) struct Unread {
+pub(crate) struct UnreadableObjects {
     kind: String,
     /// That of objects that do not say theirs, which are the items of a list of a built-in kind.
     resource: Arc<ApiResource>,
@@ -275,22 +275,22 @@ pub(crate) struct Unread {
     unlisted: HashSet<String>,
 }
 
-impl Unread {
+impl UnreadableObjects {
     pub fn new(kind: &str, resource: Arc<ApiResource>, report: Arc<dyn Report>) -> Self {
         let (kind, known, unlisted) = (kind.to_owned(), HashMap::new(), HashSet::new());
-        let unread = Self { kind, resource, report, known, unlisted };
-        unread.count();
-        unread
+        let unreadable = Self { kind, resource, report, known, unlisted };
+        unreadable.count();
+        unreadable
     }
 
     /// Takes note of an event, and passes it on.
-    pub fn hear<K: Resource>(&mut self, event: Event<Lenient<K>>) -> Event<Lenient<K>> {
+    pub fn observe<K: Resource>(&mut self, event: Event<Received<K>>) -> Event<Received<K>> {
         match &event {
             Event::Init => self.unlisted = self.known.keys().cloned().collect(),
-            Event::InitApply(Lenient(Err(unreadable))) | Event::Apply(Lenient(Err(unreadable))) => {
+            Event::InitApply(Received(Err(unreadable))) | Event::Apply(Received(Err(unreadable))) => {
                 self.found(unreadable.clone());
             }
-            Event::InitApply(Lenient(Ok(_))) => {}
+            Event::InitApply(Received(Ok(_))) => {}
             Event::Apply(object) | Event::Delete(object) => self.forget(object.uid()),
             Event::InitDone => take(&mut self.unlisted).iter().for_each(|uid| self.forget(uid)),
         }
@@ -298,8 +298,8 @@ impl Unread {
     }
 
     /// Reports those again whose Events expire soon, and those that the queue of Events had no room for.
-    pub fn tell_again(&self) {
-        self.known.values().for_each(|unreadable| self.tell(unreadable));
+    pub fn report_again(&self) {
+        self.known.values().for_each(|unreadable| self.report_one(unreadable));
     }
 
     fn found(&mut self, mut unreadable: Unreadable) {
@@ -315,7 +315,7 @@ impl Unread {
             let name = [&object.namespace, &object.name].map(|part| part.as_deref().unwrap_or_default());
             tracing::error!(kind = self.kind, object = name.join("/"), "{}", text(error));
         }
-        self.tell(&unreadable);
+        self.report_one(&unreadable);
         self.known.insert(uid, unreadable);
         self.count();
     }
@@ -326,7 +326,7 @@ impl Unread {
         self.count();
     }
 
-    fn tell(&self, Unreadable { object, error }: &Unreadable) {
+    fn report_one(&self, Unreadable { object, error }: &Unreadable) {
         self.report.is_unreadable(object, error, &Failure::transient("Unreadable", text(error)));
     }
 
@@ -335,7 +335,7 @@ impl Unread {
     }
 }
 
-impl Drop for Unread {
+impl Drop for UnreadableObjects {
     fn drop(&mut self) {
         self.known.clear();
         self.count();

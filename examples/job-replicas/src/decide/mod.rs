@@ -49,7 +49,7 @@ pub fn decide(observed: &Observed) -> Action {
 
 /// Ended Jobs, and those of another revision or above the desired number, as long as enough others serve.
 fn delete(observed: &Observed) -> Option<Action> {
-    if observed.backoffs.holds("delete") {
+    if observed.backoffs.is_backing_off("delete") {
         return None;
     }
     let ended =
@@ -79,7 +79,7 @@ fn delete(observed: &Observed) -> Option<Action> {
 
 /// Missing Jobs. During a replacement there may be a few more, and terminating ones still take their room.
 fn create(observed: &Observed) -> Option<Action> {
-    if observed.backoffs.holds("create") {
+    if observed.backoffs.is_backing_off("create") {
         return None;
     }
     let new = observed

@@ -14,12 +14,12 @@ use backup_controller::{
 };
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_STATUS};
 use jiff::Timestamp;
-use operator_watch::{SeenVersion, Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, SeenVersion, WriteTarget};
 use serde_json::{Value, json};
 
 use super::super::{
     content::{
-        Answer, BACKUP_MANAGER, Json, Object, Server, Stored, ended, metadata, object, texts, trimmed, whole,
+        Answer, BACKUP_MANAGER, Json, Object, Server, Stored, ended, metadata, object, pruned, texts, whole,
     },
     process::{Memory, Process},
     sabotage::Sabotage,
@@ -64,13 +64,13 @@ fn observe(process: &Process, server: &Server, scope: &Scope, target: &Stored) -
     let settings = if scope.own.releases { &*RELEASING } else { &*HOLDING };
     let entry = &settings.kinds[ENTRY];
     let entries = &settings.by_resource[&entry.resource_id()];
-    let row = Row::of(trimmed(target), &entries.selectors(), entries.fingerprint());
-    let source =
-        Source { id: entry.resource_id().into(), watched: WriteTarget::unwatched(entry.resource.clone()) };
+    let row = Row::of(pruned(target), &entries.selectors(), entries.fingerprint());
+    let write_target = Arc::new(WriteTarget::unwatched(entry.resource.clone()));
+    let kind_id = entry.resource_id().into();
     let is_held = target.meta.is_deleting && finalizer::is_there(&row.finalizers);
     let held = is_held.then(|| held(process, server, scope, settings, entry, target)).flatten();
     Observed {
-        target: Arc::new(Watched { metadata: metadata(target), source: Arc::new(source), row }),
+        target: Arc::new(DynamicRow { metadata: metadata(target), kind_id, write_target, row }),
         backoffs: process.backoffs(target),
         kind: Some(held.as_ref().map_or_else(|| entry.clone(), |(kind, _)| kind.clone())),
         is_selected: true,

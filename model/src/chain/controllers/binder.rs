@@ -8,11 +8,11 @@ use command_binder::{
     decide::{Action, decide},
     observed::{Observed, Target, TargetObject},
 };
-use operator_watch::{ServedKind, Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, WriteTarget};
 use serde_json::json;
 
 use super::super::{
-    content::{Server, Stored, metadata, trimmed},
+    content::{Server, Stored, metadata, pruned},
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
@@ -31,7 +31,7 @@ use crate::{
 /// A pass over a command.
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
     let kind = &commands(command.meta.key.kind).kind;
-    let row = CommandRow::of(kind, trimmed(command));
+    let row = CommandRow::of(kind, pruned(command));
     let backoffs = process.backoffs(command);
     let is_needed = backoffs.is_empty() && !command.meta.is_deleting;
     let target = match &row.finding {
@@ -42,14 +42,19 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
                 is_terminating: live.meta.is_deleting && !scope.has(Sabotage::BindsToTheDying),
                 created: None,
             });
-            let target_kind = ServedKind { resource: resource(Kind::Deployment), is_namespaced: true };
+            let target_kind = (resource(Kind::Deployment), kube::discovery::Scope::Namespaced);
             Some(Target::Served { kind: target_kind, object: live })
         }
         _ => None,
     };
-    let source = Source { id: kind.id.clone(), watched: WriteTarget::unwatched(kind.resource.clone()) };
+    let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
     let action = decide(&Observed {
-        command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
+        command: Arc::new(DynamicRow {
+            metadata: metadata(command),
+            kind_id: kind.id.clone(),
+            write_target,
+            row,
+        }),
         backoffs,
         now: clock::time(server.clock),
         target,

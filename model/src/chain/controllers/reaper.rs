@@ -8,10 +8,10 @@ use command_reaper::{
     decide::{Action, decide},
     observed::Observed,
 };
-use operator_watch::{Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, WriteTarget};
 
 use super::super::{
-    content::{Answer, Server, Stored, metadata, trimmed},
+    content::{Answer, Server, Stored, metadata, pruned},
     process::{Memory, Process},
     sabotage::Sabotage,
     scope::Scope,
@@ -26,7 +26,7 @@ use crate::{
 /// A pass over a command.
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
     let Described { kind, expiry, .. } = commands(command.meta.key.kind);
-    let mut row = CommandRow::of(trimmed(command), expiry);
+    let mut row = CommandRow::of(pruned(command), expiry);
     if scope.has(Sabotage::ReapsDeclared) {
         row.declared_by = None;
     }
@@ -36,9 +36,14 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     let is_deleted = removed.is_some_and(|(removed, _)| removed == uid);
     // An hour is longer than any history.
     let came_back = removed.is_some_and(|(removed, spec)| removed != uid && *spec == row.spec);
-    let source = Source { id: kind.id.clone(), watched: WriteTarget::unwatched(kind.resource.clone()) };
+    let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
     let observed = Observed {
-        command: Arc::new(Watched { metadata: metadata(command), source: Arc::new(source), row }),
+        command: Arc::new(DynamicRow {
+            metadata: metadata(command),
+            kind_id: kind.id.clone(),
+            write_target,
+            row,
+        }),
         backoffs: process.backoffs(command),
         now,
         is_deleted,
@@ -78,7 +83,7 @@ pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
         return true;
     }
     let meta = &write.whose.meta;
-    let spec = CommandRow::of(trimmed(&write.whose), &commands(meta.key.kind).expiry).spec;
+    let spec = CommandRow::of(pruned(&write.whose), &commands(meta.key.kind).expiry).spec;
     memory.removed.insert(meta.key.name.clone(), (meta.uid.clone(), spec));
     false
 }

@@ -12,12 +12,12 @@ use command_runner::{
     line::is_same,
     observed::{Look, Observed, Target},
 };
-use operator_watch::{Source, Watched, WriteTarget};
+use operator_watch::{DynamicRow, WriteTarget};
 use parking_lot::Mutex;
 use serde_json::json;
 
 use super::super::{
-    content::{Answer, COMMANDS, Server, Stored, metadata, texts, trimmed, whole},
+    content::{Answer, COMMANDS, Server, Stored, metadata, pruned, texts, whole},
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
@@ -43,8 +43,10 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     };
     let all = || COMMANDS.into_iter().flat_map(|kind| process.cache(kind).rows());
     let mut line: Vec<_> = all().map(|row| row_of(scope, row)).filter(|other| is_of_target(other)).collect();
-    let refused =
-        all().filter(|row| process.backoffs(row).holds(RUN)).map(|row| (*row.meta.uid).into()).collect();
+    let refused = all()
+        .filter(|row| process.backoffs(row).is_backing_off(RUN))
+        .map(|row| (*row.meta.uid).into())
+        .collect();
     line.sort_by(|one, other| order(one, other));
     if scope.has(Sabotage::TakesTheNewestFirst) {
         line.reverse();
@@ -124,10 +126,10 @@ fn row_of(scope: &Scope, command: &Stored) -> Arc<Command> {
     let known = KNOWN.lock().get(&input).cloned();
     known.unwrap_or_else(|| {
         let Described { kind, run, .. } = commands(command.meta.key.kind);
-        let watched = WriteTarget::unwatched(kind.resource.clone());
-        let row = sabotaged(CommandRow::of(kind, run, trimmed(command)), scope, command.meta.key.kind);
-        let source = Arc::new(Source { id: kind.id.clone(), watched });
-        let row = Arc::new(Watched { metadata: metadata(command), source, row });
+        let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
+        let row = sabotaged(CommandRow::of(kind, run, pruned(command)), scope, command.meta.key.kind);
+        let kind_id = kind.id.clone();
+        let row = Arc::new(DynamicRow { metadata: metadata(command), kind_id, write_target, row });
         KNOWN.lock().insert(input, row.clone());
         row
     })

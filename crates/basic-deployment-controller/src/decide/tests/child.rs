@@ -218,7 +218,8 @@ fn numbers_that_came_to_rest_are_told_soon_also_while_paused() {
 fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
     let mut observed = ours(json!({}));
     let mut status = written(decide(&observed));
-    let theirs = Conditions::new(1, observed.now).with("Theirs", false, "Seen", "").since(&[]);
+    let theirs =
+        Conditions::new(1, observed.now).with("Theirs", false, "Seen", "").with_transition_times(&[]);
     status.conditions.splice(0..0, theirs);
     Arc::make_mut(&mut observed.deployment).status = Some(status);
     assert_eq!(decide(&observed), Action::Settle);

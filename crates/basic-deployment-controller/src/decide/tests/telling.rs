@@ -2,14 +2,14 @@
 
 use catena_api::reason::PROGRESS_DEADLINE_EXCEEDED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use operator_kit::report::{Conditions, Pace};
+use operator_kit::report::{Conditions, StatusAge};
 use operator_watch::{Failure, NextRetry};
 use replica_contract::Pause;
 
 use super::*;
 use crate::{
     stall::{self, deadline_in},
-    status::{CONDITIONS, pace},
+    status::{CONDITIONS, minimum_age},
 };
 
 /// Status, reason and message of a condition; `None` if it does not exist.
@@ -255,14 +255,14 @@ fn what_others_wait_for_is_told_at_once_and_numbers_when_they_have_come_to_rest(
         let blocker = json!({"apiVersion": "v1", "kind": "Pod", "name": name, "reason": reason});
         ours(json!({"status": {"active": 1, "blockedBy": blocker}}))
     };
-    let between = |before: &Observed, after: &Observed| pace(&status(before), &status(after), after);
-    assert_eq!(between(&starting, &serving), Pace::Urgent, "it is ready");
-    assert_eq!(between(&starting, &blocker("a", "ImagePullBackOff")), Pace::Urgent);
-    assert_eq!(between(&blocker("a", "Pulling"), &blocker("a", "ImagePullBackOff")), Pace::Urgent);
-    assert_eq!(between(&blocker("a", "Pulling"), &blocker("b", "Pulling")), Pace::Settled);
-    assert_eq!(between(&observed(Found::Nothing), &starting), Pace::Counting);
+    let between = |before: &Observed, after: &Observed| minimum_age(&status(before), &status(after), after);
+    assert_eq!(between(&starting, &serving), StatusAge::NOW, "it is ready");
+    assert_eq!(between(&starting, &blocker("a", "ImagePullBackOff")), StatusAge::NOW);
+    assert_eq!(between(&blocker("a", "Pulling"), &blocker("a", "ImagePullBackOff")), StatusAge::NOW);
+    assert_eq!(between(&blocker("a", "Pulling"), &blocker("b", "Pulling")), StatusAge::STABLE);
+    assert_eq!(between(&observed(Found::Nothing), &starting), StatusAge::PROGRESSING);
     let leaving = observed(Found::Leaving(child(json!({"metadata": {"name": "old"}}))));
-    assert_eq!(between(&observed(Found::Nothing), &leaving), Pace::Urgent, "somebody may have to act");
+    assert_eq!(between(&observed(Found::Nothing), &leaving), StatusAge::NOW, "somebody may have to act");
 }
 
 #[test]

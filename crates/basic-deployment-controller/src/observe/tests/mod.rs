@@ -82,11 +82,11 @@ impl Cluster {
             _ => answer(sent),
         });
         let queue = Queue::default();
-        let (settings, memory) = (LiveSettings::fixed(settings), Memory::default());
+        let (settings, memory) = (SettingsHandle::fixed(settings), Memory::default());
         let observer = Observer::new(
             client.clone(),
             settings.clone(),
-            ServedKinds::new(client.clone()),
+            Discovery::new(client.clone()),
             Watches::default(),
             &queue,
             memory.clone(),

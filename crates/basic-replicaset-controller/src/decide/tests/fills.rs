@@ -98,8 +98,8 @@ fn a_pod_that_lived_long_enough_is_replaced_although_the_clock_of_this_process_i
         let mut pods = vec![pod(0, NEW, finished())];
         let ended = Arc::make_mut(&mut pods[0]);
         ended.created = ago(-3600);
-        let PodState::Finished(trouble) = &mut ended.state else { panic!("it has ended") };
-        trouble.since = ended.created + SignedDuration::from_secs(lived);
+        let PodState::Finished(problem) = &mut ended.state else { panic!("it has ended") };
+        problem.since = ended.created + SignedDuration::from_secs(lived);
         let observed = observed(1, pods);
         assert_eq!(observed.is_over(&observed.pods[0]), expected, "{lived} s");
     }

@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{report::StatusAge, run::Backoffs};
 use operator_watch::Failure;
-use pod_state::{Phase, Trouble};
+use pod_state::{Phase, PodProblem};
 
 use super::*;
 use crate::pod::Owner;
@@ -47,29 +47,29 @@ fn pod(slot: u32, revision: &str, state: PodState) -> Arc<PodRow> {
 }
 
 fn starting() -> PodState {
-    PodState::NotReady(Trouble {
+    PodState::NotReady(PodProblem {
         reason: "NotReady".into(),
         message: "".into(),
         since: now(),
-        is_known: false,
+        is_conclusive: false,
     })
 }
 
 fn stuck(reason: &str) -> PodState {
-    PodState::NotReady(Trouble {
+    PodState::NotReady(PodProblem {
         reason: reason.into(),
         message: "why".into(),
         since: ago(5),
-        is_known: true,
+        is_conclusive: true,
     })
 }
 
 fn finished() -> PodState {
-    PodState::Finished(Trouble {
+    PodState::Finished(PodProblem {
         reason: "Evicted".into(),
         message: "".into(),
         since: ago(5),
-        is_known: true,
+        is_conclusive: true,
     })
 }
 

@@ -139,7 +139,7 @@ fn a_pod_that_becomes_available_by_time_alone_is_told_at_that_moment() {
 fn what_others_say_in_conditions_of_their_own_is_no_reason_to_write() {
     let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
     let mut status = written(decide(&observed));
-    let theirs = Conditions::new(1, now()).with("Theirs", false, "Seen", "").since(&[]);
+    let theirs = Conditions::new(1, now()).with("Theirs", false, "Seen", "").with_transition_times(&[]);
     status.conditions.splice(0..0, theirs);
     Arc::make_mut(&mut observed.set).status = Some(status.clone());
     assert_eq!(decide(&observed), Action::Settle);

@@ -1,9 +1,12 @@
 use std::sync::Arc;
 
 use command_kinds::CommandKind;
-use kube::{core::GroupVersionKind, discovery::ApiResource};
+use kube::{
+    core::GroupVersionKind,
+    discovery::{ApiResource, Scope},
+};
 use operator_kit::run::Backoffs;
-use operator_watch::{Failure, ServedKind, Watched};
+use operator_watch::{DynamicRow, Failure};
 use serde_json::{Value, json};
 
 use super::*;
@@ -41,7 +44,7 @@ fn json_merge(into: &mut Value, more: &Value) {
 }
 
 /// A command of the kind that names the shop `a`.
-fn command(kind: &Arc<CommandKind>, more: &Value) -> Watched<CommandRow> {
+fn command(kind: &Arc<CommandKind>, more: &Value) -> DynamicRow<CommandRow> {
     let mut object = json!({
         "metadata": {
             "name": "c", "namespace": "here", "uid": "uid-of-command", "generation": 1,
@@ -58,20 +61,20 @@ fn observed(kind: &Arc<CommandKind>, more: &Value, target: Option<Target>) -> Ob
 }
 
 /// The served kind of shops.
-fn shops(is_namespaced: bool) -> ServedKind {
+fn shops(scope: Scope) -> (ApiResource, Scope) {
     let kind = GroupVersionKind::gvk("apps.example", "v2", "Shop");
-    ServedKind { resource: ApiResource::from_gvk_with_plural(&kind, "shops"), is_namespaced }
+    (ApiResource::from_gvk_with_plural(&kind, "shops"), scope)
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as it stands in what is observed")]
 fn found(uid: &str) -> Option<Target> {
     let object = TargetObject { uid: uid.into(), is_terminating: false, created: None };
-    Some(Target::Served { kind: shops(true), object: Some(object) })
+    Some(Target::Served { kind: shops(Scope::Namespaced), object: Some(object) })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as it stands in what is observed")]
 fn missing() -> Option<Target> {
-    Some(Target::Served { kind: shops(true), object: None })
+    Some(Target::Served { kind: shops(Scope::Namespaced), object: None })
 }
 
 fn bind() -> Action {

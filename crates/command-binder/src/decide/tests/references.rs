@@ -142,7 +142,7 @@ fn a_target_outside_of_namespaces_has_none_whatever_the_command_says() {
         ]}}))
     };
     let object = Some(TargetObject { uid: UID.into(), is_terminating: false, created: None });
-    let target = Some(Target::Served { kind: shops(false), object });
+    let target = Some(Target::Served { kind: shops(Scope::Cluster), object });
     let action = decide(&observed(&wide(Value::Null), &json!({}), target.clone()));
     assert_eq!(action, bind());
     let (reason, message) = told(&wide(json!("Namespaced")), &json!({}), target);
@@ -162,7 +162,7 @@ fn a_label_is_believed_only_when_it_was_compared_with_the_target() {
     let present = |created: &str| {
         let created = Some(created.parse().unwrap());
         let object = Some(TargetObject { uid: UID.into(), is_terminating: false, created });
-        Some(Target::Served { kind: shops(true), object })
+        Some(Target::Served { kind: shops(Scope::Namespaced), object })
     };
     let former = labelled("former");
     assert_eq!(decide(&observed(&kind, &former, present("2026-01-01T00:00:01Z"))), Action::Settle);

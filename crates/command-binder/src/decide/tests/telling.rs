@@ -12,7 +12,7 @@ fn a_missing_target_is_told_and_waited_for() {
     assert!(message.contains("uid former") && !message.contains("as soon as"), "{message}");
     assert_eq!(told(&kind, &json!({}), Some(Target::NotServed)).0, "KindNotServed");
     let object = Some(TargetObject { uid: UID.into(), is_terminating: true, created: None });
-    let terminating = Some(Target::Served { kind: shops(true), object });
+    let terminating = Some(Target::Served { kind: shops(Scope::Namespaced), object });
     assert_eq!(told(&kind, &json!({}), terminating).0, "TargetTerminating");
     let told = decide(&observed(&kind, &json!({}), missing()));
     assert!(

@@ -169,7 +169,7 @@ impl World {
         let line = if may_look { self.line() } else { Vec::new() };
         let mut seen = Observed {
             now: self.now,
-            with_status: line.iter().map(|command| command.source.id.clone()).collect(),
+            with_status: line.iter().map(|command| command.kind_id.clone()).collect(),
             was_proven: self.known_to_have_run.contains(&at),
             line,
             refused: self.refused.iter().map(|at| at.to_string().into()).collect(),

@@ -28,17 +28,17 @@ const RETRIES_PER_SECOND: u64 = 20;
 /// The step of a failure that holds up everything, such as one of observing.
 pub(crate) const EVERYTHING: &str = "";
 
-/// The versions that a failure belongs to: with another generation of the object or another epoch, it is retried at once.
+/// What a failure belongs to: with another generation of the object or another epoch, it is retried at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(crate) struct RetryFingerprint {
     pub generation: i64,
     /// Rises with each change of the settings, and when a watch recovers or loses its kind.
     pub epoch: u64,
 }
 
-/// A step that was taken.
+/// One run of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tried {
+pub(crate) struct StepRun {
     /// Its name.
     pub step: &'static str,
     /// The retry key of the step right before it.
@@ -71,7 +71,7 @@ impl Objects {
 }
 
 struct Object {
-    version: Version,
+    fingerprint: RetryFingerprint,
     since: Instant,
     failed: HashMap<FailedPart, Entry>,
 }
@@ -106,13 +106,13 @@ impl AllBackoffs {
     pub fn of(
         &self,
         uid: &str,
-        version: Version,
+        fingerprint: RetryFingerprint,
         retry_key: impl Fn(&'static str) -> u64,
     ) -> (Backoffs, Option<Duration>) {
         let mut objects = self.objects.lock();
         let (mut everything, mut backoffs, mut next) = (None, Backoffs::default(), None);
         let Some(object) = objects.by_uid.get_mut(uid) else { return (backoffs, None) };
-        if object.version != version {
+        if object.fingerprint != fingerprint {
             objects.remove(uid);
             return (backoffs, None);
         }
@@ -142,17 +142,23 @@ impl AllBackoffs {
 
     /// Records a failed part of a step, and returns the failure unless it is expected. With another retry key, a failure of the
     /// step as a whole counts from one; to people it is the same, as such a key may change all the time.
-    pub fn failed(&self, uid: &str, version: Version, tried: Tried, mut failure: Failure) -> Option<Failure> {
+    pub fn failed(
+        &self,
+        uid: &str,
+        fingerprint: RetryFingerprint,
+        run: StepRun,
+        mut failure: Failure,
+    ) -> Option<Failure> {
         let objects = &mut *self.objects.lock();
-        let longest = tried.longest.max(spread(objects.parts));
-        let new = || Object { version, since: Instant::now(), failed: HashMap::default() };
+        let longest = run.longest.max(spread(objects.parts));
+        let new = || Object { fingerprint, since: Instant::now(), failed: HashMap::default() };
         let object = objects.by_uid.entry(uid.to_owned()).or_insert_with(new);
         let retry_after = failure.retry_after;
-        let place = FailedPart { step: tried.step, item: failure.item.clone() };
+        let place = FailedPart { step: run.step, item: failure.item.clone() };
         let known = object.failed.get(&place);
         let may_be_lifted = place.item.is_none() && !failure.is_expected;
-        let is_another = known.is_some_and(|known| may_be_lifted && known.retry_key != tried.retry_key);
-        let counts = !is_another && (place.item.is_some() || !tried.has_progressed);
+        let is_another = known.is_some_and(|known| may_be_lifted && known.retry_key != run.retry_key);
+        let counts = !is_another && (place.item.is_some() || !run.has_progressed);
         let before = known.filter(|_| counts);
         let failures = before.map_or(1, |before| before.failures.saturating_add(1));
         let passes = failure.is_expected || retry_after.is_some();
@@ -162,14 +168,14 @@ impl AllBackoffs {
         let unexpected = (!failure.is_expected).then(|| failure.clone());
         // Computed once, so that the reported time does not vary from pass to pass.
         failure.next_retry = Some(NextRetry::after(delay, Timestamp::now()));
-        let (retry_key, tried_at) = (tried.retry_key, Instant::now());
+        let (retry_key, tried_at) = (run.retry_key, Instant::now());
         let entry = Entry { failure, retry_key, failures, tried_at, retry_at: tried_at + delay };
-        object.version = version;
+        object.fingerprint = fingerprint;
         objects.parts += usize::from(object.failed.insert(place, entry).is_none());
         unexpected
     }
 
-    /// When an object began to fail in its present version.
+    /// When an object began to fail with its present fingerprint.
     pub fn failing_since(&self, uid: &str) -> Option<Instant> {
         self.objects.lock().by_uid.get(uid).map(|object| object.since)
     }
@@ -281,14 +287,14 @@ impl Backoffs {
 
     /// Whether a step is held up.
     #[must_use]
-    pub fn holds(&self, step: &str) -> bool {
+    pub fn is_backing_off(&self, step: &str) -> bool {
         self.step_failure(step).is_some()
     }
 
     /// Whether a step is held up for one item.
     #[must_use]
-    pub fn holds_item(&self, step: &str, item: &str) -> bool {
-        self.holds(step) || self.part(step, Some(item)).is_some_and(|part| !part.is_due)
+    pub fn is_item_backing_off(&self, step: &str, item: &str) -> bool {
+        self.is_backing_off(step) || self.part(step, Some(item)).is_some_and(|part| !part.is_due)
     }
 
     /// The failure of the last try of a step for an item; it may be due for a retry.
@@ -299,7 +305,7 @@ impl Backoffs {
 
     /// How many items of a step are held up, each by itself.
     #[must_use]
-    pub fn held_items(&self, step: &str) -> usize {
+    pub fn backing_off_items(&self, step: &str) -> usize {
         let parts = self.0.get(step).into_iter().flatten();
         parts.filter(|(item, part)| item.is_some() && !part.is_due).count()
     }

@@ -4,19 +4,19 @@ use std::{convert::Infallible, fmt::Debug, hash::Hash, pin::pin, sync::Arc, time
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use kube::{Resource, runtime::reflector::ObjectRef};
-use operator_watch::{Failure, Health, ObjectId, SharedRows, WatchHandle};
+use operator_watch::{Cache, Failure, ObjectId};
 use tokio::{
     select,
-    sync::{Notify, watch as flag},
+    sync::watch as flag,
     time::{Instant, timeout},
 };
 use tracing::Instrument;
 
 use crate::{
-    report::{Events, Failures, failures::TIMED_OUT, metrics::Metrics},
+    report::{Events, Failures, failures::TIMED_OUT, health::Health, metrics::Metrics},
     run::{
         Backoffs, Queue,
-        backoff::{AllBackoffs, EVERYTHING, MAX_DELAY, Tried, Version},
+        backoff::{AllBackoffs, EVERYTHING, MAX_DELAY, RetryFingerprint, StepRun},
         queue::Key,
     },
     write::Writer,
@@ -117,66 +117,85 @@ pub(crate) enum Phase {
     Stopping,
 }
 
-/// Reconciles one kind.
-pub(crate) struct Reconciler<C: Controller> {
+/// Some objects of a controller's kind.
+type Objects<C> = Vec<Arc<<C as Controller>::Kind>>;
+
+/// A controller, and what is remembered of each object between its passes.
+pub(crate) struct Memory<C> {
     pub controller: Arc<C>,
-    pub dynamic_type: <C::Kind as Resource>::DynamicType,
-    pub objects: SharedRows<C::Kind>,
-    pub queue: Queue,
-    /// Notified of each new list.
-    pub relisted: Notify,
-    pub concurrency: u16,
     pub backoff: Arc<AllBackoffs>,
     pub writer: Writer,
     pub events: Events,
+}
+
+/// Reconciles one kind.
+pub(crate) struct Reconciler<C: Controller> {
+    pub memory: Arc<Memory<C>>,
+    pub dynamic_type: <C::Kind as Resource>::DynamicType,
+    pub objects: Arc<Cache<C::Kind>>,
+    pub queue: Queue,
+    pub concurrency: u16,
     pub health: Arc<Health>,
 }
 
 /// The end of a pass, also of one that is cut off: memory of an object that was deleted during it would never be cleared.
-struct Ending<'p, C: Controller> {
+struct PassGuard<'p, C: Controller> {
     reconciler: &'p Reconciler<C>,
     object: &'p C::Kind,
     uid: &'p str,
 }
 
-impl<C: Controller> Drop for Ending<'_, C> {
+impl<C: Controller> Drop for PassGuard<'_, C> {
     fn drop(&mut self) {
         if self.reconciler.current(self.object).is_none() {
-            self.reconciler.forget(self.uid);
+            self.reconciler.memory.forget(self.uid);
         }
     }
 }
 
-impl<C: Controller> Reconciler<C> {
-    /// For the watch of the objects: requests a pass over each that changes.
-    pub fn on_change(self: &Arc<Self>) -> impl FnMut(bool, Vec<Arc<C::Kind>>) + Send + Sync + use<C> {
-        let reconciler = self.clone();
-        move |is_list, affected| {
-            for object in affected {
-                let uid = ObjectId::of(&*object).uid;
-                if reconciler.objects.read().row(uid).is_none() {
-                    reconciler.forget(uid);
-                } else if !is_list {
-                    reconciler.queue.notify_of(&*object);
-                }
+impl<C: Controller> Memory<C> {
+    /// For the watch of the objects: forgets each that is gone, and requests a pass over each that changes.
+    pub fn on_change(
+        self: &Arc<Self>,
+        queue: &Queue,
+    ) -> impl FnMut(bool, Objects<C>, Objects<C>) + Send + Sync + use<C> {
+        let (memory, queue) = (self.clone(), queue.clone());
+        move |is_list, present, gone| {
+            for object in gone {
+                memory.forget(ObjectId::of(&*object).uid);
             }
             if is_list {
-                reconciler.relisted.notify_one();
+                queue.relist();
+            } else {
+                for object in present {
+                    queue.notify_of(&*object);
+                }
             }
         }
     }
 
+    /// Forgets an object that is gone.
+    pub fn forget(&self, uid: &str) {
+        self.controller.forget(uid);
+        self.forget_attempts(uid);
+    }
+
+    /// Forgets the attempts at an object. A write that is cut off afterwards is still awaited under another watch.
+    pub fn forget_attempts(&self, uid: &str) {
+        self.backoff.forget(uid);
+        self.writer.forget(uid);
+        self.events.metrics.backing_off.set(self.backoff.len() as u64);
+    }
+}
+
+impl<C: Controller> Reconciler<C> {
     /// Works until the phase says to stop.
     ///
     /// # Errors
     /// When a part of it ended that must not.
-    pub async fn run(
-        self: Arc<Self>,
-        watching: Arc<WatchHandle>,
-        phase: flag::Receiver<Phase>,
-    ) -> anyhow::Result<()> {
+    pub async fn run(self: Arc<Self>, phase: flag::Receiver<Phase>) -> anyhow::Result<()> {
         select! {
-            () = watching.ended() => Err(anyhow::anyhow!("the watch ended")),
+            () = self.objects.watch().ended() => Err(anyhow::anyhow!("the watch ended")),
             never = self.retrigger() => match never {},
             ended = self.work(phase) => ended,
         }
@@ -224,12 +243,12 @@ impl<C: Controller> Reconciler<C> {
 
     /// Requeues every object after a new list, and in a new epoch.
     async fn retrigger(&self) -> Infallible {
-        let mut epoch = self.health.requeue_epoch.subscribe();
+        let mut epoch = self.health.watches.requeue_epoch.subscribe();
         loop {
             select! {
                 // The first list counts as well, but nobody has to wait for it.
                 biased;
-                () = self.relisted.notified() => {}
+                () = self.queue.relisted() => {}
                 Ok(()) = epoch.changed() => {
                     // At a start and after an outage, watches recover one after another.
                     tokio::time::sleep(RETRIGGER_DEBOUNCE).await;
@@ -244,13 +263,13 @@ impl<C: Controller> Reconciler<C> {
     /// errors are kept for the object's status.
     pub async fn pass(&self, object: Arc<C::Kind>) -> Option<Duration> {
         let uid = object.meta().uid.clone().unwrap_or_default();
-        let _ending = Ending { reconciler: self, object: &object, uid: &uid };
+        let _guard = PassGuard { reconciler: self, object: &object, uid: &uid };
         self.pass_over(&object, &uid).await
     }
 
     /// The object with this name in the cache; the namespace of a cluster-scoped object is empty.
     pub fn find(&self, namespace: &str, name: &str) -> Option<Arc<C::Kind>> {
-        self.objects.read().group(namespace, name).pop()
+        self.objects.by_index(namespace, name).pop()
     }
 
     /// A reference to an object, for logs.
@@ -260,32 +279,32 @@ impl<C: Controller> Reconciler<C> {
 
     /// The object in the cache now; `None` if it is gone.
     fn current(&self, object: &C::Kind) -> Option<Arc<C::Kind>> {
-        self.objects.read().row(ObjectId::of(object).uid)
+        self.objects.row(ObjectId::of(object).uid)
     }
 
     async fn pass_over(&self, queued: &C::Kind, uid: &str) -> Option<Duration> {
-        if !self.writer.catches_up(uid).await {
+        if !self.memory.writer.catches_up(uid).await {
             return Some(CATCH_UP_INTERVAL);
         }
         // The queued object may be older than a write that has reached the cache since.
         let object = self.current(queued)?;
-        let version = Version {
+        let fingerprint = RetryFingerprint {
             generation: object.meta().generation.unwrap_or_default(),
-            epoch: *self.health.requeue_epoch.borrow(),
+            epoch: *self.health.watches.requeue_epoch.borrow(),
         };
-        let retry_key = |step| self.controller.retry_key(&object, step);
-        let (backoffs, retry_in) = self.backoff.of(uid, version, retry_key);
+        let retry_key = |step| self.memory.controller.retry_key(&object, step);
+        let (backoffs, retry_in) = self.memory.backoff.of(uid, fingerprint, retry_key);
         if backoffs.everything().is_some_and(|failure| failure.is_expected) {
             return retry_in;
         }
-        let longest = self.controller.longest_backoff();
+        let longest = self.memory.controller.longest_backoff();
         let retry_key = retry_key(EVERYTHING);
-        let mut tried = Tried { step: EVERYTHING, retry_key, longest, has_progressed: false };
+        let mut run = StepRun { step: EVERYTHING, retry_key, longest, has_progressed: false };
         let started = Instant::now();
-        let step = self.step(object.clone(), backoffs.clone(), &mut tried);
+        let step = self.step(object.clone(), backoffs.clone(), &mut run);
         let result = timeout(PASS_TIMEOUT, step).await;
         let took = started.elapsed();
-        let repeated = self.writer.repeated(uid);
+        let repeated = self.memory.writer.repeated(uid);
         let failed = match (result, repeated) {
             // A rival that is always faster makes each try to undo its change fail.
             (Ok(ended), Some(repeated))
@@ -293,14 +312,14 @@ impl<C: Controller> Reconciler<C> {
                     repeated.undoes.is_some() && failures.parts.iter().all(|failure| failure.is_expected)
                 }) =>
             {
-                self.events.metrics.passed("repeated", took);
-                self.events.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.kind)).inc();
-                tried.longest = tried.longest.min(MAX_REPEATED_WRITE_DELAY);
+                self.memory.events.metrics.passed("repeated", took);
+                self.memory.events.metrics.repeated_writes.get_or_create(&Metrics::of(&repeated.kind)).inc();
+                run.longest = run.longest.min(MAX_REPEATED_WRITE_DELAY);
                 vec![repeated.failed()]
             }
             (Ok(Ok(next)), _) => {
-                self.events.metrics.passed("success", took);
-                self.succeeded(uid, &backoffs, tried.step, next);
+                self.memory.events.metrics.passed("success", took);
+                self.succeeded(uid, &backoffs, run.step, next);
                 let wait = match next {
                     Requeue::After(time) | Requeue::Untried(time) => Some(time),
                     Requeue::Now => Some(Duration::ZERO),
@@ -311,28 +330,29 @@ impl<C: Controller> Reconciler<C> {
                 return wait.into_iter().chain(retry_in).min();
             }
             (Ok(Err(failures)), _) => {
-                self.events.metrics.passed("error", took);
-                tried.has_progressed = failures.has_progressed;
+                self.memory.events.metrics.passed("error", took);
+                run.has_progressed = failures.has_progressed;
                 failures.parts
             }
             (Err(_), _) => {
-                self.events.metrics.passed("timeout", took);
+                self.memory.events.metrics.passed("timeout", took);
                 vec![timed_out(self.health.election_problem())]
             }
         };
         for Failure { is_stalled, reason, .. } in &failed {
             let category = if *is_stalled { "waits_for_change" } else { "transient" };
             let labels = [("category", category.into()), ("reason", (*reason).into())];
-            self.events.metrics.errors.get_or_create(&labels).inc();
+            self.memory.events.metrics.errors.get_or_create(&labels).inc();
         }
-        let was_held =
-            |failed: &Failure| failed.item.as_ref().is_some_and(|item| backoffs.holds_item(tried.step, item));
-        if backoffs.holds(tried.step) || failed.iter().all(was_held) {
+        let was_held = |failed: &Failure| {
+            failed.item.as_ref().is_some_and(|item| backoffs.is_item_backing_off(run.step, item))
+        };
+        if backoffs.is_backing_off(run.step) || failed.iter().all(was_held) {
             // Not even the failure could be reported, which is not a new attempt.
             return Some(retry_in.unwrap_or_default().max(REPORT_RETRY_DELAY));
         }
         for failure in failed {
-            self.failed(&object, uid, version, tried, failure);
+            self.failed(&object, uid, fingerprint, run, failure);
         }
         // The next pass continues with the other steps, and reports the failure on the object.
         Some(Duration::ZERO)
@@ -342,20 +362,20 @@ impl<C: Controller> Reconciler<C> {
         &self,
         object: Arc<C::Kind>,
         backoffs: Backoffs,
-        tried: &mut Tried,
+        run: &mut StepRun,
     ) -> Result<Requeue, Failures> {
-        let observed = self.controller.observe(object.clone(), backoffs).await;
+        let observed = self.memory.controller.observe(object.clone(), backoffs).await;
         let observed: Result<_, Failures> = observed.map_err(Into::into);
         if let Some(step) = observed.as_ref().err().and_then(|failures| failures.step) {
-            tried.step = step;
-            tried.retry_key = self.controller.retry_key(&object, step);
+            run.step = step;
+            run.retry_key = self.memory.controller.retry_key(&object, step);
         }
         let observed = observed?;
-        let action = self.controller.decide(&observed);
+        let action = self.memory.controller.decide(&observed);
         tracing::debug!(?action, "decided");
-        tried.step = self.controller.step(&action);
-        tried.retry_key = self.controller.retry_key(&object, tried.step);
-        self.controller.act(observed, action).await.map_err(Into::into)
+        run.step = self.memory.controller.step(&action);
+        run.retry_key = self.memory.controller.retry_key(&object, run.step);
+        self.memory.controller.act(observed, action).await.map_err(Into::into)
     }
 
     /// Ends the backoff of a step that succeeded, and, if nothing is left to do, of all retries that became due.
@@ -366,44 +386,39 @@ impl<C: Controller> Reconciler<C> {
             Requeue::Untried(_) => return,
             // With one step for everything, the failure may belong to the action after this one.
             Requeue::Written | Requeue::Now if step == EVERYTHING => return,
-            Requeue::Written | Requeue::Now => self.backoff.progressed(uid, step),
-            Requeue::OnChange | Requeue::After(_) => self.backoff.settled(uid),
+            Requeue::Written | Requeue::Now => self.memory.backoff.progressed(uid, step),
+            Requeue::OnChange | Requeue::After(_) => self.memory.backoff.settled(uid),
         }
-        self.events.metrics.backing_off.set(self.backoff.len() as u64);
+        self.memory.events.metrics.backing_off.set(self.memory.backoff.len() as u64);
     }
 
-    fn failed(&self, object: &C::Kind, uid: &str, version: Version, tried: Tried, failure: Failure) {
-        tracing::debug!(step = tried.step, item = failure.item, "{failure}");
-        if let Some(Failure { reason, message, .. }) = self.backoff.failed(uid, version, tried, failure) {
+    fn failed(
+        &self,
+        object: &C::Kind,
+        uid: &str,
+        fingerprint: RetryFingerprint,
+        run: StepRun,
+        failure: Failure,
+    ) {
+        tracing::debug!(step = run.step, item = failure.item, "{failure}");
+        if let Some(Failure { reason, message, .. }) =
+            self.memory.backoff.failed(uid, fingerprint, run, failure)
+        {
             // Of many items that fail for the same reason, one is told.
-            let (topic, state) = ((tried.step, reason), self.backoff.failing_since(uid));
+            let (topic, state) = ((run.step, reason), self.memory.backoff.failing_since(uid));
             let (about, event) = (object.object_ref(&self.dynamic_type), Events::warning(reason, &message));
-            if self.events.publish_lasting(&about, topic, state, event).is_queued {
+            if self.memory.events.publish_lasting(&about, topic, state, event).is_queued {
                 tracing::warn!(reason, "{message}");
             }
         }
-        self.events.metrics.backing_off.set(self.backoff.len() as u64);
+        self.memory.events.metrics.backing_off.set(self.memory.backoff.len() as u64);
     }
 
     /// Forgets something about all objects of a kind that is no longer watched, because their deletions go unnoticed.
-    pub fn forget_of_all(&self, forget: impl Fn(&Self, &str)) {
-        let objects = self.objects.read().all();
-        for object in objects {
-            forget(self, ObjectId::of(&*object).uid);
+    pub fn forget_of_all(&self, forget: impl Fn(&Memory<C>, &str)) {
+        for object in self.objects.filter(|_| true) {
+            forget(&self.memory, ObjectId::of(&*object).uid);
         }
-    }
-
-    /// Forgets an object that is gone.
-    pub fn forget(&self, uid: &str) {
-        self.controller.forget(uid);
-        self.forget_attempts(uid);
-    }
-
-    /// Forgets the attempts at an object. A write that is cut off afterwards is still awaited under another watch.
-    pub fn forget_attempts(&self, uid: &str) {
-        self.backoff.forget(uid);
-        self.writer.forget(uid);
-        self.events.metrics.backing_off.set(self.backoff.len() as u64);
     }
 }
 

@@ -8,11 +8,11 @@ use kube::{
     discovery::ApiResource,
     runtime::watcher::Event::{self, Apply, Delete},
 };
-use operator_watch::{ApiError, ObjectId, SeenVersion, WriteTarget};
+use operator_watch::{ApiError, ObjectId, SeenVersion, Watches, WriteTarget};
 use serde_json::json;
 
 use super::*;
-use crate::testing::{Answer, Lenient, answering};
+use crate::testing::{Answer, answering};
 
 /// Records the versions of the given objects, and the objects that it is to forget.
 #[derive(Default)]
@@ -60,7 +60,7 @@ fn object_named(name: &str) -> ConfigMap {
 }
 
 /// Nothing here talks to a server.
-fn passes(objects: SharedRows<ConfigMap>) -> Reconciler<Versions> {
+fn passes(objects: Arc<Cache<ConfigMap>>) -> Reconciler<Versions> {
     let writer = writer("http://127.0.0.1:1");
     passes_of(Versions::default(), objects, writer)
 }
@@ -72,52 +72,53 @@ fn writer(server: &str) -> Writer {
 
 fn passes_of<C: Controller<Kind = ConfigMap>>(
     controller: C,
-    objects: SharedRows<ConfigMap>,
+    objects: Arc<Cache<ConfigMap>>,
     writer: Writer,
 ) -> Reconciler<C> {
     let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
     Reconciler {
-        controller: Arc::new(controller),
+        memory: Arc::new(Memory {
+            controller: Arc::new(controller),
+            backoff: Arc::default(),
+            writer,
+            events: Events::new(client, "versions", "versions-0", Arc::default()),
+        }),
         dynamic_type: (),
         objects,
         queue: Queue::default(),
-        relisted: Notify::default(),
         concurrency: 32,
-        backoff: Arc::default(),
-        writer,
-        events: Events::new(client, "versions", "versions-0", Arc::default()),
-        health: Arc::default(),
+        health: Arc::new(Health::new(Watches::default())),
     }
 }
 
 #[tokio::test]
 async fn a_pass_sees_what_came_after_it_was_queued() {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Lenient(Ok(object("a", "2")))), Arc::new);
+    shown.apply(Apply(object("a", "2")));
     passes.pass(Arc::new(object("a", "1"))).await;
-    assert_eq!(*passes.controller.0.lock().unwrap(), ["2"]);
+    assert_eq!(*passes.memory.controller.0.lock().unwrap(), ["2"]);
 }
 
 #[tokio::test]
 async fn there_is_no_pass_over_what_is_gone_or_another_one_by_now() {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Lenient(Ok(object("b", "2")))), Arc::new);
+    shown.apply(Apply(object("b", "2")));
     passes.pass(Arc::new(object("a", "1"))).await;
-    shown.write().take(Delete(Lenient(Ok(object("b", "3")))), Arc::new);
+    shown.apply(Delete(object("b", "3")));
     passes.pass(Arc::new(object("b", "2"))).await;
-    assert!(passes.controller.0.lock().unwrap().is_empty());
+    assert!(passes.memory.controller.0.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn an_object_that_is_gone_or_no_longer_watched_is_forgotten() {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes(shown.clone());
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
-    passes.forget_of_all(|passes, uid| passes.controller.forget(uid));
-    passes.forget("b");
-    assert_eq!(*passes.controller.1.lock().unwrap(), ["a", "b"]);
+    shown.apply(Apply(object("a", "1")));
+    passes.forget_of_all(|memory, uid| memory.controller.forget(uid));
+    passes.memory.forget("b");
+    assert_eq!(*passes.memory.controller.1.lock().unwrap(), ["a", "b"]);
 }
 
 /// Never ends a step, and records the objects that it is to forget.
@@ -147,17 +148,17 @@ impl Controller for Hangs {
 
 #[tokio::test]
 async fn what_is_gone_is_forgotten_also_if_its_pass_is_cut_off() {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes_of(Hangs::default(), shown.clone(), writer("http://127.0.0.1:1"));
     for gone in [false, true] {
-        shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+        shown.apply(Apply(object("a", "1")));
         let mut pass = Box::pin(passes.pass(Arc::new(object("a", "1"))));
         assert!(futures::poll!(&mut pass).is_pending());
         if gone {
-            shown.write().take(Delete(Lenient(Ok(object("a", "2")))), Arc::new);
+            shown.apply(Delete(object("a", "2")));
         }
         drop(pass);
-        assert_eq!(passes.controller.0.lock().unwrap().len(), usize::from(gone));
+        assert_eq!(passes.memory.controller.0.lock().unwrap().len(), usize::from(gone));
     }
 }
 
@@ -175,7 +176,7 @@ impl Controller for TwoSteps {
     }
 
     fn decide(&self, backoffs: &Backoffs) -> &'static str {
-        if backoffs.holds("create") { "delete" } else { "create" }
+        if backoffs.is_backing_off("create") { "delete" } else { "create" }
     }
 
     fn step(&self, action: &&'static str) -> &'static str {
@@ -191,32 +192,30 @@ impl Controller for TwoSteps {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_that_fails_backs_off_while_another_one_goes_on_and_its_progress_does_not_hasten_it() {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.apply(Apply(object("a", "1")));
     for _ in 0..10 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
-    let took = std::mem::take(&mut *passes.controller.0.lock().unwrap());
+    let took = std::mem::take(&mut *passes.memory.controller.0.lock().unwrap());
     assert_eq!(took, [&["create"][..], &["delete"; 9]].concat());
     tokio::time::advance(Duration::from_secs(6)).await;
     for _ in 0..2 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
-    assert_eq!(*passes.controller.0.lock().unwrap(), ["create", "delete"]);
+    assert_eq!(*passes.memory.controller.0.lock().unwrap(), ["create", "delete"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expires_or_at_once_after_a_change()
 {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let (client, log) = answering(|_| Answer::Done);
-    let passes = Reconciler {
-        events: Events::over(client, "versions"),
-        ..passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"))
-    };
+    let mut passes = passes_of(TwoSteps(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
+    Arc::get_mut(&mut passes.memory).unwrap().events = Events::over(client, "versions");
     let mut object = object("a", "1");
-    shown.write().take(Apply(Lenient(Ok(object.clone()))), Arc::new);
+    shown.apply(Apply(object.clone()));
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(55 * 60) {
         passes.pass(Arc::new(object.clone())).await;
@@ -224,7 +223,7 @@ async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expire
     }
     assert_eq!(log.take().len(), 2);
     object.metadata.generation = Some(2);
-    shown.write().take(Apply(Lenient(Ok(object.clone()))), Arc::new);
+    shown.apply(Apply(object.clone()));
     passes.pass(Arc::new(object)).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let told: Vec<_> = log.take().into_iter().map(|sent| sent.body["note"].clone()).collect();
@@ -243,7 +242,7 @@ impl Controller for HalfBlind {
 
     async fn observe(&self, _: Arc<ConfigMap>, backoffs: Backoffs) -> Result<(), Failures> {
         let unread = Failures { step: Some("look"), ..Failure::transient("Unread", "unread").into() };
-        if backoffs.holds("look") { Ok(()) } else { Err(unread) }
+        if backoffs.is_backing_off("look") { Ok(()) } else { Err(unread) }
     }
 
     fn decide(&self, (): &()) {}
@@ -260,12 +259,12 @@ impl Controller for HalfBlind {
 
 #[tokio::test]
 async fn a_failed_read_that_only_one_step_needs_holds_up_no_other() {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes_of(HalfBlind::default(), shown.clone(), writer("http://127.0.0.1:1"));
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.apply(Apply(object("a", "1")));
     assert_eq!(passes.pass(Arc::new(object("a", "1"))).await, Some(Duration::ZERO));
     assert!(passes.pass(Arc::new(object("a", "1"))).await.is_some(), "the step is tried again");
-    assert_eq!(*passes.controller.0.lock().unwrap(), ["other"]);
+    assert_eq!(*passes.memory.controller.0.lock().unwrap(), ["other"]);
 }
 
 /// Creates the same object in every pass, and calls that a success.
@@ -315,19 +314,19 @@ async fn passes_that_succeed_with_the_very_same_write_for_ever_are_slowed_down()
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answer)).await });
 
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let writer = writer(&server);
     let in_vain = InVain::new(writer.clone(), &SeenVersion::unwatched());
     let passes = passes_of(in_vain, shown.clone(), writer);
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.apply(Apply(object("a", "1")));
     for _ in 0..100 {
         passes.pass(Arc::new(object("a", "1"))).await;
     }
     assert!((20..=40).contains(&*asked.lock().unwrap()), "{} writes", asked.lock().unwrap());
-    let page = passes.events.metrics.encode().unwrap();
+    let page = passes.memory.events.metrics.encode().unwrap();
     assert!(page.contains("operator_repeated_writes_total{kind=\"ConfigMap\"} 1"), "{page}");
-    let version = Version { generation: 0, epoch: 0 };
-    let (backoffs, _) = passes.backoff.of("a", version, |_| 0);
+    let fingerprint = RetryFingerprint { generation: 0, epoch: 0 };
+    let (backoffs, _) = passes.memory.backoff.of("a", fingerprint, |_| 0);
     let failure = backoffs.failure().unwrap();
     assert!(failure.reason == "RepeatedWrites" && failure.message.contains("create"), "{failure}");
 }
@@ -350,7 +349,7 @@ impl Controller for Heals {
     }
 
     fn decide(&self, backoffs: &Backoffs) -> &'static str {
-        if *self.is_changed.lock().unwrap() && !backoffs.holds("heal") { "heal" } else { EVERYTHING }
+        if *self.is_changed.lock().unwrap() && !backoffs.is_backing_off("heal") { "heal" } else { EVERYTHING }
     }
 
     fn step(&self, action: &&'static str) -> &'static str {
@@ -364,7 +363,7 @@ impl Controller for Heals {
         let maps = WriteTarget::unwatched(ApiResource::erase::<ConfigMap>(&()));
         let patch = json!({"metadata": {"namespace": "shop", "name": "settings"}, "data": {"a": "ours"}});
         let own = ObjectId { uid: "a", ..ObjectId::default() };
-        self.writer.for_object(own).undoing(Some("data.a")).merge(&maps, &patch).await?;
+        self.writer.for_object(own).undoing(Some("data.a")).merge_patch(&maps, &patch).await?;
         *self.is_changed.lock().unwrap() = false;
         self.writes.lock().unwrap().push(Instant::now());
         Ok(Requeue::Written)
@@ -391,29 +390,29 @@ async fn fight(interval: Duration, answer: Answer) -> Fight {
     });
     let writer = Writer::over(client, "versions");
     let heals = Heals { writer: writer.clone(), is_changed: Mutex::default(), writes: Mutex::default() };
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes_of(heals, shown.clone(), writer);
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.apply(Apply(object("a", "1")));
     let began = Instant::now();
     let (hour, minutes) = (Duration::from_secs(3_600), Duration::from_secs(180));
     let (mut change, mut told) = (began, Vec::new());
     for end in [began + hour, began + hour + minutes] {
         while Instant::now() < end {
             if change <= Instant::now() && told.is_empty() {
-                *passes.controller.is_changed.lock().unwrap() = true;
+                *passes.memory.controller.is_changed.lock().unwrap() = true;
                 change += interval;
             }
             let next = passes.pass(Arc::new(object("a", "1"))).await.map(|delay| Instant::now() + delay);
             let change = if told.is_empty() { change } else { end };
             tokio::time::sleep_until(next.into_iter().chain([change, end]).min().unwrap()).await;
         }
-        let version = Version { generation: 0, epoch: 0 };
-        told.push(passes.backoff.of("a", version, |_| 0).0.failure().cloned());
+        let fingerprint = RetryFingerprint { generation: 0, epoch: 0 };
+        told.push(passes.memory.backoff.of("a", fingerprint, |_| 0).0.failure().cloned());
     }
     Fight {
         began,
         requests: log.take().iter().filter(|sent| sent.verb == "MERGE").count(),
-        writes: std::mem::take(&mut *passes.controller.writes.lock().unwrap()),
+        writes: std::mem::take(&mut *passes.memory.controller.writes.lock().unwrap()),
         told: told.try_into().unwrap(),
     }
 }
@@ -455,9 +454,9 @@ async fn a_write_that_no_watch_ever_shows_is_followed_by_another_pass() {
     let written = json!({"metadata": {"name": "create", "resourceVersion": "5"}});
     let (client, log) = answering(move |_| Answer::Object(written.clone()));
     let writer = Writer::over(client, "versions");
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes_of(InVain::new(writer.clone(), &SeenVersion::default()), shown.clone(), writer);
-    shown.write().take(Apply(Lenient(Ok(object("a", "1")))), Arc::new);
+    shown.apply(Apply(object("a", "1")));
     let began = Instant::now();
     for _ in 0..2 {
         while log.take().is_empty() {
@@ -503,18 +502,18 @@ impl Controller for Slow {
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_whose_requests_are_answered_may_take_long_and_one_that_hangs_is_ended() {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     for hangs in [false, true] {
         let (client, _) = answering(|_| Answer::Done);
         let writer = Writer::over(client, "versions");
         let slow = Slow { writer: writer.clone(), hangs };
         let passes = passes_of(slow, shown.clone(), writer);
-        shown.write().take(Apply(Lenient(Ok(object("settings", "1")))), Arc::new);
+        shown.apply(Apply(object("settings", "1")));
         let began = Instant::now();
         passes.pass(Arc::new(object("settings", "1"))).await;
         let took = if hangs { PASS_TIMEOUT } else { Duration::from_secs(5 * 40) };
         assert_eq!(began.elapsed().as_secs(), took.as_secs());
-        let page = passes.events.metrics.encode().unwrap();
+        let page = passes.memory.events.metrics.encode().unwrap();
         assert_eq!(page.contains(r#"result="timeout"} 1"#), hangs, "{page}");
     }
 }
@@ -543,15 +542,15 @@ impl Controller for WaitsForItsTurn {
 
 #[tokio::test(start_paused = true)]
 async fn a_pass_in_which_nothing_was_tried_leaves_the_backoff_as_it_is() {
-    let shown = SharedRows::default();
+    let shown = Cache::unwatched();
     let passes = passes_of(WaitsForItsTurn(Mutex::default()), shown.clone(), writer("http://127.0.0.1:1"));
     let object = Arc::new(object("a", "1"));
-    shown.write().take(Apply(Lenient(Ok(ConfigMap::clone(&object)))), Arc::new);
+    shown.apply(Apply(ConfigMap::clone(&object)));
     passes.pass(object.clone()).await;
-    assert_eq!(passes.backoff.len(), 1);
+    assert_eq!(passes.memory.backoff.len(), 1);
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(passes.pass(object).await, Some(Duration::from_millis(500)));
-    assert_eq!(passes.backoff.len(), 1, "its next failure counts as the first");
+    assert_eq!(passes.memory.backoff.len(), 1, "its next failure counts as the first");
 }
 
 /// Takes a moment for each pass, and records their order.
@@ -581,14 +580,13 @@ impl Controller for InOrder {
 
 #[tokio::test(start_paused = true)]
 async fn whoever_is_asked_for_first_is_looked_at_first_however_many_come_after() {
-    let filled = SharedRows::default();
+    let filled = Cache::unwatched();
     let names: Vec<_> = (0..100).map(|number| format!("object-{number}")).collect();
-    let take = |event| drop(filled.write().take(event, Arc::new));
-    take(Event::Init);
+    filled.apply(Event::Init);
     for name in &names {
-        take(Event::InitApply(Lenient(Ok(object_named(name)))));
+        filled.apply(Event::InitApply(object_named(name)));
     }
-    take(Event::InitDone);
+    filled.apply(Event::InitDone);
     let passes = passes_of(InOrder::default(), filled.clone(), writer("http://127.0.0.1:1"));
     let reconciler = Reconciler { concurrency: 1, ..passes };
     reconciler.queue.open();
@@ -598,6 +596,6 @@ async fn whoever_is_asked_for_first_is_looked_at_first_however_many_come_after()
     let (_phase, leading) = flag::channel(Phase::Leading);
     let work = reconciler.work(leading);
     assert!(timeout(Duration::from_secs(60), work).await.is_err(), "it ended");
-    let order = reconciler.controller.0.lock().unwrap();
+    let order = reconciler.memory.controller.0.lock().unwrap();
     assert_eq!(order[..100], names[..]);
 }

@@ -14,11 +14,11 @@ use kube::{
     Api, Client,
     api::{ApiResource, ObjectMeta, PostParams, TypeMeta},
 };
-use operator_watch::{ApiError, Cause, Health, Live, PrunedObject, Verb};
+use operator_watch::{ApiError, Cause, Live, PrunedObject, Verb};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::write::Gate;
+use crate::{report::health::Health, write::Gate};
 
 /// Validity of a Lease after its last renewal.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
@@ -80,7 +80,7 @@ impl Candidate {
     pub async fn lead<S: Future>(self, mut stop: Pin<&mut S>) -> ControlFlow<Option<Leadership>, Leadership> {
         let (mut seen, mut stopped) = (Seen::default(), None::<Instant>);
         loop {
-            let taken = self.take(&mut seen).await;
+            let taken = self.acquire(&mut seen).await;
             let is_answered = taken.as_ref().err().is_none_or(|error| error.cause != Cause::Silent);
             match taken {
                 Ok(Some((lease, renewed))) => {
@@ -125,8 +125,8 @@ impl Candidate {
         Live::within(REQUEST_TIMEOUT, request).map_err(failed)
     }
 
-    /// Takes a Lease that is free. Returns it with the begin of its validity.
-    async fn take(&self, seen: &mut Seen) -> Result<Option<(PrunedObject, Instant)>, ApiError> {
+    /// Acquires a Lease that is free. Returns it with the begin of its validity.
+    async fn acquire(&self, seen: &mut Seen) -> Result<Option<(PrunedObject, Instant)>, ApiError> {
         let found = self.answer(self.leases.get_opt(&self.name)).await?;
         // The holder of a deleted Lease still writes, and creates it again at its next renewal.
         let (mut is_held, mut validity) = (true, LEASE_DURATION);
@@ -230,12 +230,12 @@ impl Leadership {
     /// Releases the Lease, so that another replica need not wait for its expiry.
     pub async fn release(mut self) {
         self.candidate.gate.close();
-        if timeout(RELEASE_TIMEOUT, self.try_to_release()).await.is_err() {
+        if timeout(RELEASE_TIMEOUT, self.try_release()).await.is_err() {
             tracing::warn!("cannot release the Lease in time; it expires by itself");
         }
     }
 
-    async fn try_to_release(&mut self) {
+    async fn try_release(&mut self) {
         loop {
             let mut spec = self.lease.data["spec"].clone();
             spec["holderIdentity"] = "".into();

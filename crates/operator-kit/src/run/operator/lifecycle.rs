@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_templates::Digest;
-use operator_watch::Health;
+use operator_watch::Watches;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
@@ -47,7 +47,7 @@ const _: () = assert!(
 
 impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     /// Serves, leads, and takes `work` through its phases.
-    pub(super) async fn steer(
+    pub(super) async fn run_lifecycle(
         &self,
         phase: flag::Sender<Phase>,
         work: impl Future<Output = anyhow::Result<()>>,
@@ -85,7 +85,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let lead = select! {
             lead = self.lead(stop.as_mut()) => lead,
             ended = &mut work => return ended.and_then(|()| unexpected()),
-            () = self.idle(false) => return unexpected(),
+            () = self.heartbeat(false) => return unexpected(),
         };
         let mut leadership = match lead {
             ControlFlow::Continue(leadership) => leadership,
@@ -93,7 +93,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         };
         self.events.metrics.leader.set(1);
         select! {
-            settled = tokio::time::timeout(START_TIMEOUT, self.health.settled()) => {
+            settled = tokio::time::timeout(START_TIMEOUT, self.watches.settled()) => {
                 if settled.is_err() {
                     tracing::warn!("some watches have not answered yet; starting without them");
                 }
@@ -106,7 +106,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         let outcome = select! {
             ended = &mut work => ended.and_then(|()| unexpected()),
             lost = keep(leadership.as_mut()) => lost,
-            () = self.idle(true) => Ok(()),
+            () = self.heartbeat(true) => Ok(()),
             _ = &mut stop => Ok(()),
         };
         tracing::info!("stopping");
@@ -132,7 +132,7 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     ///
     /// # Errors
     /// When the work failed, or the Lease was lost.
-    pub async fn alone<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    pub async fn with_lease<T>(&self, work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
         let ControlFlow::Continue(mut leadership) = self.lead(pin!(pending::<()>())).await else {
             bail!("the election ended");
         };
@@ -162,20 +162,20 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         candidate.lead(stop.as_mut()).await.map_continue(Some)
     }
 
-    /// Sends heartbeats, and tells of watches that keep failing, forever.
-    async fn idle(&self, leads: bool) {
+    /// Sends heartbeats, and publishes Events about watches that keep failing, forever.
+    async fn heartbeat(&self, leads: bool) {
         loop {
             self.health.beat();
             self.events.metrics.leader.set(i64::from(leads && self.writer.gate().is_open()));
-            tell_of_failures(&self.health, &self.events, self.config_map.as_ref());
+            publish_failures(&self.watches, &self.events, self.config_map.as_ref());
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     }
 }
 
-/// Tells of watches that keep failing.
-fn tell_of_failures(health: &Health, events: &Events, config_map: Option<&ObjectReference>) {
-    for failure in health.lasting_failures() {
+/// Publishes Events about watches that keep failing.
+fn publish_failures(watches: &Watches, events: &Events, config_map: Option<&ObjectReference>) {
+    for failure in watches.lasting_failures() {
         let action = format!("Watch{}", Digest::short(&[&failure]));
         let event = Event { action, ..Events::warning("KindNotObserved", &failure) };
         events.publish_lasting(config_map, &failure, (), event);
@@ -198,10 +198,8 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use k8s_openapi::api::core::v1::ConfigMap;
-    use operator_watch::{Watch, Watches};
+    use operator_watch::Watch;
 
     use super::*;
     use crate::testing::{Answer, answering, refused};
@@ -210,12 +208,12 @@ mod tests {
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
         let (client, log) = answering(|_| Answer::Done);
         let (events, map) = (Events::over(client, "binder"), ObjectReference::default());
-        let health = Arc::<Health>::default();
+        let watches = Watches::default();
         let watch = Watch::<ConfigMap>::all(&answering(|_| refused(403)).0, &());
-        let _failing = Watches::new(health.clone(), Arc::new(())).watch_changes(watch, |_| {});
+        let _failing = watches.watch_changes(watch, |_| {});
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {
-            tell_of_failures(&health, &events, Some(&map));
+            publish_failures(&watches, &events, Some(&map));
             tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
         assert_eq!(log.take().len(), 2);

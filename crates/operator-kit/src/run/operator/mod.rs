@@ -5,22 +5,22 @@ use std::{fmt::Debug, pin::pin, process::exit, sync::Arc, time::Duration};
 use anyhow::Context;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Client, Config, Resource};
-use operator_watch::{Health, ServedKinds, SharedRows, Watched, WatchedKind, Watches};
+use operator_watch::{Cache, Discovery, DynamicKind, DynamicRow, Watches};
 use prometheus_client::registry::Registry;
 use serde::de::DeserializeOwned;
 use tokio::{
     select,
-    sync::{Notify, watch as flag},
+    sync::watch as flag,
     task::{AbortHandle, JoinError, JoinSet, yield_now},
 };
 
 use crate::{
-    report::{Events, metrics::Metrics, settings_status::SettingsStatus},
+    report::{Events, health::Health, metrics::Metrics, settings_status::SettingsStatus},
     run::{
-        Arguments, Controller, Identity, LiveSettings, Queue, Triggers, Validate,
+        Arguments, Controller, Identity, Queue, SettingsHandle, Triggers, Validate,
         arguments::start_logging,
         backoff::AllBackoffs,
-        controller::{Phase, Reconciler},
+        controller::{Memory, Phase, Reconciler},
         leader::{LEASE_DURATION, RENEW_DEADLINE},
         probe::probe,
         settings::SettingsFile,
@@ -40,7 +40,7 @@ pub struct Operator<S> {
     /// A client that does not retry.
     pub client: Client,
     /// The settings, updated with their file.
-    pub settings: LiveSettings<S>,
+    pub settings: SettingsHandle<S>,
     /// The only way to write.
     pub writer: Writer,
     /// Publishes Events about objects.
@@ -48,7 +48,7 @@ pub struct Operator<S> {
     /// The `ConfigMap` that the settings come from, for Events about them, if it is known.
     pub config_map: Option<ObjectReference>,
     /// Looks up the served versions of kinds.
-    pub served_kinds: ServedKinds,
+    pub discovery: Discovery,
     /// Starts watches.
     pub watches: Watches,
     name: &'static str,
@@ -93,12 +93,13 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         });
         let status = SettingsStatus::new(&file.version(), events.clone(), config_map.clone());
         let settings_status = Arc::new(status);
-        let health = Arc::<Health>::default();
-        let epoch = health.requeue_epoch.clone();
-        let settings = LiveSettings::follow(file, settings, client.clone(), settings_status.clone(), epoch);
+        let watches = Watches::new(Arc::new(events.clone()));
+        let epoch = watches.requeue_epoch.clone();
+        let settings = SettingsHandle::follow(file, settings, client.clone(), settings_status.clone(), epoch);
         Ok(Self {
-            served_kinds: ServedKinds::new(client.clone()),
-            watches: Watches::new(health.clone(), Arc::new(events.clone())),
+            discovery: Discovery::new(client.clone()),
+            health: Arc::new(Health::new(watches.clone())),
+            watches,
             client,
             settings,
             writer,
@@ -106,7 +107,6 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
             config_map,
             name,
             arguments,
-            health,
             settings_status,
         })
     }
@@ -131,11 +131,11 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         C: Controller<Kind: Resource<DynamicType = ()> + DeserializeOwned>,
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
-        let reconciler = self.reconciler(Arc::new(controller), (), queue, Arc::default());
-        let (objects, on_change) = (&reconciler.objects, reconciler.on_change());
-        let seen = self.writer.primary().clone();
-        let watching = self.watches.watch_primaries(&self.client, seen, objects, on_change);
-        self.steer(phase, Box::pin(reconciler.run(watching.into(), follow_phase))).await
+        let memory = self.memory(Arc::new(controller), Arc::default());
+        let (seen, on_change) = (self.writer.primary().clone(), memory.on_change(&queue));
+        let objects = self.watches.cache_primaries(&self.client, seen, on_change);
+        let reconciler = self.reconciler(memory, (), objects, queue);
+        self.run_lifecycle(phase, Box::pin(reconciler.run(follow_phase))).await
     }
 
     /// Runs a controller of any number of kinds, which change with `kinds`, until SIGTERM or SIGINT. A kind whose
@@ -146,57 +146,56 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
     pub async fn run_each<C, R>(
         self,
         controller: C,
-        kinds: flag::Receiver<Vec<WatchedKind<R>>>,
+        kinds: flag::Receiver<Vec<DynamicKind<R>>>,
         triggers: Triggers<R>,
     ) -> anyhow::Result<()>
     where
-        C: Controller<Kind = Watched<R>>,
+        C: Controller<Kind = DynamicRow<R>>,
         R: Clone + Debug + Send + Sync + 'static,
     {
         let (phase, follow_phase) = flag::channel(Phase::Standby);
         let work = self.follow_kinds(Arc::new(controller), kinds, triggers, follow_phase);
-        self.steer(phase, Box::pin(work)).await
+        self.run_lifecycle(phase, Box::pin(work)).await
     }
 
     async fn follow_kinds<C, R>(
         &self,
         controller: Arc<C>,
-        mut kinds: flag::Receiver<Vec<WatchedKind<R>>>,
+        mut kinds: flag::Receiver<Vec<DynamicKind<R>>>,
         triggers: Triggers<R>,
         mut phase: flag::Receiver<Phase>,
     ) -> anyhow::Result<()>
     where
-        C: Controller<Kind = Watched<R>>,
+        C: Controller<Kind = DynamicRow<R>>,
         R: Clone + Debug + Send + Sync + 'static,
     {
         let backoff = Arc::new(AllBackoffs::default());
         let mut tasks = JoinSet::new();
         let mut namespaces = pin!(triggers.follow_namespaces());
-        let mut running: Vec<(WatchedKind<R>, AbortHandle, Arc<Reconciler<C>>)> = Vec::new();
+        let mut running: Vec<(DynamicKind<R>, AbortHandle, Arc<Reconciler<C>>)> = Vec::new();
         loop {
             let wanted = kinds.borrow_and_update().clone();
             let is_gone =
-                |(kind, ..): &mut (WatchedKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
+                |(kind, ..): &mut (DynamicKind<R>, _, _)| !wanted.iter().any(|wanted| wanted.is_same(kind));
             for (kind, task, reconciler) in running.extract_if(.., is_gone) {
                 tracing::info!(id = %kind.id, kind = kind.resource.kind, "no longer watched");
-                reconciler.forget_of_all(Reconciler::forget_attempts);
+                reconciler.forget_of_all(Memory::forget_attempts);
                 triggers.close(&kind);
                 // A pass that is cut off may note something about its object.
-                cut_off(&task).await;
-                reconciler.forget_of_all(|reconciler, uid| reconciler.controller.forget(uid));
+                abort_and_wait(&task).await;
+                reconciler.forget_of_all(|memory, uid| memory.controller.forget(uid));
             }
             for kind in wanted {
                 if running.iter().any(|(running, ..)| running.is_same(&kind)) {
                     continue;
                 }
-                let (resource, queue) = (kind.resource.clone(), Queue::default());
-                let reconciler = self.reconciler(controller.clone(), resource, queue, backoff.clone());
-                let (client, served, objects) = (&self.client, &self.served_kinds, &reconciler.objects);
-                let on_change = reconciler.on_change();
-                let watching = self.watches.watch_kind(kind.clone(), client, served, objects, on_change);
-                let watching = Arc::new(watching);
-                triggers.open(&kind, reconciler.queue.clone(), objects.clone(), watching.clone());
-                let task = tasks.spawn(reconciler.clone().run(watching, phase.clone()));
+                let (memory, queue) = (self.memory(controller.clone(), backoff.clone()), Queue::default());
+                let (client, discovery, on_change) =
+                    (&self.client, &self.discovery, memory.on_change(&queue));
+                let objects = self.watches.cache_kind(kind.clone(), client, discovery, on_change);
+                triggers.open(&kind, queue.clone(), objects.clone());
+                let reconciler = self.reconciler(memory, kind.resource.clone(), objects, queue);
+                let task = tasks.spawn(reconciler.clone().run(phase.clone()));
                 running.push((kind, task, reconciler));
             }
             select! {
@@ -215,25 +214,20 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
         Ok(())
     }
 
+    fn memory<C>(&self, controller: Arc<C>, backoff: Arc<AllBackoffs>) -> Arc<Memory<C>> {
+        let (writer, events) = (self.writer.clone(), self.events.clone());
+        Arc::new(Memory { controller, backoff, writer, events })
+    }
+
     fn reconciler<C: Controller>(
         &self,
-        controller: Arc<C>,
+        memory: Arc<Memory<C>>,
         dynamic_type: <C::Kind as Resource>::DynamicType,
+        objects: Arc<Cache<C::Kind>>,
         queue: Queue,
-        backoff: Arc<AllBackoffs>,
     ) -> Arc<Reconciler<C>> {
-        Arc::new(Reconciler {
-            controller,
-            dynamic_type,
-            objects: SharedRows::default(),
-            queue,
-            relisted: Notify::default(),
-            concurrency: self.arguments.concurrency,
-            backoff,
-            writer: self.writer.clone(),
-            events: self.events.clone(),
-            health: self.health.clone(),
-        })
+        let (concurrency, health) = (self.arguments.concurrency, self.health.clone());
+        Arc::new(Reconciler { memory, dynamic_type, objects, queue, concurrency, health })
     }
 }
 
@@ -250,7 +244,7 @@ fn unexpected() -> anyhow::Result<()> {
 }
 
 /// Ends a task wherever it waits, and returns once it has dropped everything that it held. An abort alone only asks for that.
-async fn cut_off(task: &AbortHandle) {
+async fn abort_and_wait(task: &AbortHandle) {
     task.abort();
     while !task.is_finished() {
         yield_now().await;
@@ -289,7 +283,7 @@ mod tests {
             pending::<()>().await;
         });
         yield_now().await;
-        cut_off(&task).await;
+        abort_and_wait(&task).await;
         assert!(is_dropped.load(Ordering::Relaxed));
     }
 }

@@ -29,7 +29,7 @@ impl Validate for Number {
 struct Followed {
     directory: tempfile::TempDir,
     status: Arc<SettingsStatus>,
-    settings: LiveSettings<Number>,
+    settings: SettingsHandle<Number>,
 }
 
 impl Followed {
@@ -47,7 +47,8 @@ impl Followed {
             .map(|name| ObjectReference { name: Some(name.to_owned()), ..ObjectReference::default() });
         let status = Arc::new(SettingsStatus::new(&file.version(), events, config_map));
         let settings = file.parse().unwrap();
-        let settings = LiveSettings::follow(file, settings, client, status.clone(), watch::Sender::default());
+        let settings =
+            SettingsHandle::follow(file, settings, client, status.clone(), watch::Sender::default());
         Self { directory, status, settings }
     }
 

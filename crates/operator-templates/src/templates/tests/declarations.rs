@@ -52,5 +52,5 @@ spec:
     let unread = |name: &str| templates.unread(name, &subject(&given, "x"));
     assert_eq!(unread("own"), ["spec.parameters.colour", "spec.parameters.prot (did you mean port?)"]);
     assert_eq!(unread("whole"), [""; 0]);
-    assert_eq!(templates.mentioned("own"), ["certificate", "image", "port", "tls"]);
+    assert_eq!(templates.referenced("own"), ["certificate", "image", "port", "tls"]);
 }

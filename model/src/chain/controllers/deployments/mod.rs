@@ -11,7 +11,7 @@ use basic_deployment_controller::{
 };
 
 use super::super::{
-    content::{Answer, Operation, Server, Stored, settings_of, trimmed},
+    content::{Answer, Operation, Server, Stored, pruned, settings_of},
     process::{Memory, Process},
     scope::Scope,
     write::{Purpose, Write},
@@ -36,7 +36,7 @@ pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer, clock: u8) -> 
         // The watch will show it.
         (Purpose::Record, Answer::AlreadyExists) => {}
         (Purpose::Apply(hash, wanted), Answer::Done(child)) => {
-            let live = Child::of(trimmed(child), settings_of(child.meta.key.kind));
+            let live = Child::of(pruned(child), settings_of(child.meta.key.kind));
             let seen = projection(wanted.value(), &live.object);
             memory.applied = Some((hash.clone(), seen.into()));
             let replicas = live.object["spec"]["replicas"].as_i64().and_then(|given| given.try_into().ok());

@@ -21,7 +21,7 @@ use operator_watch::{SeenVersion, WriteTarget};
 use parking_lot::Mutex;
 
 use super::super::super::{
-    content::{CHILDREN, Object, Server, Stored, kind_of, real_deployment, settings_of, trimmed},
+    content::{CHILDREN, Object, Server, Stored, kind_of, pruned, real_deployment, settings_of},
     process::Process,
     sabotage::Sabotage,
     scope::Scope,
@@ -47,7 +47,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
         let rows = process.cache(kind).rows();
         rows.filter(|row| row.meta.controller() == Some(uid))
     };
-    let mut revisions: Vec<_> = own(Kind::Revision).map(|row| Arc::new(Revision::of(trimmed(row)))).collect();
+    let mut revisions: Vec<_> = own(Kind::Revision).map(|row| Arc::new(Revision::of(pruned(row)))).collect();
     revisions.retain(|revision| revision.is_genuine(&deployment.meta.key.name, uid));
     revisions.sort_by(|a, b| (a.number, &a.uid).cmp(&(b.number, &b.uid)));
     let mut others: Vec<_> =
@@ -112,7 +112,7 @@ fn stored(server: &Server, revisions: &[Arc<Revision>], hash: &str) -> Result<Re
         let live = server.get(&Key { kind: Kind::Revision, name: (&*revision.name).into() });
         live.filter(|live| *live.meta.uid == *revision.uid)
     });
-    let object = found.and_then(|found| Revision::rendering(trimmed(found)));
+    let object = found.and_then(|found| Revision::rendering(pruned(found)));
     let hash = hash.to_owned();
     match object {
         Some(object) => Ok(Rendered { object, hash }),
@@ -133,7 +133,7 @@ pub fn rendered(deployment: &Stored) -> Result<Rendered, Refusal> {
 }
 
 fn child_of(row: &Object, scope: &Scope) -> Child {
-    let mut child = Child::of(trimmed(row), settings_of(row.meta.key.kind));
+    let mut child = Child::of(pruned(row), settings_of(row.meta.key.kind));
     if scope.has(Sabotage::BelievesOldReports) {
         child.outputs.observed_generation = Some(child.generation);
         (child.outputs.ready, child.outputs.updated) = (true, None);

@@ -7,6 +7,7 @@ use std::{
 
 use axum::http::{Method, Request, Response, StatusCode};
 use kube::client::Body;
+use operator_watch::Watches;
 use parking_lot::Mutex;
 
 use super::*;
@@ -73,7 +74,7 @@ impl Server {
             }
         });
         let client = Client::new(service, "default");
-        let (gate, health) = (Gate::default(), Arc::default());
+        let (gate, health) = (Gate::default(), Arc::new(Health::new(Watches::default())));
         (Candidate::new(client, "catena-system", "reaper", name, gate, health), connection)
     }
 

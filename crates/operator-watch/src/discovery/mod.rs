@@ -28,18 +28,9 @@ const MAX_ANSWERS: usize = 1000;
 /// Time limit of a look-up. The client itself would wait forever.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A kind as the cluster serves it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServedKind {
-    /// The kind, in a version that is served.
-    pub resource: ApiResource,
-    /// Whether it is namespaced.
-    pub is_namespaced: bool,
-}
-
 /// Looks up the served versions of kinds, and caches the answers for a while.
 #[derive(Clone)]
-pub struct ServedKinds {
+pub struct Discovery {
     client: Client,
     known: Arc<Mutex<HashMap<ApiResource, LastAnswer>>>,
 }
@@ -54,25 +45,25 @@ struct LastAnswer {
 
 #[derive(Clone)]
 struct Answer {
-    kind: Result<Option<ServedKind>, ApiError>,
+    kind: Result<Option<(ApiResource, Scope)>, ApiError>,
     since: Instant,
 }
 
-impl ServedKinds {
+impl Discovery {
     /// Begins with an empty cache.
     #[must_use]
     pub fn new(client: Client) -> Self {
         Self { client, known: Arc::default() }
     }
 
-    /// A kind in the wanted version if that is served, otherwise in the preferred one; `None` if it is served in no
-    /// version. An empty plural stands for any.
-    pub async fn find(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
+    /// A kind in the wanted version if that is served, otherwise in the preferred one, and its scope; `None` if it is served in
+    /// no version. An empty plural stands for any.
+    pub async fn find(&self, wanted: &ApiResource) -> Result<Option<(ApiResource, Scope)>, ApiError> {
         self.answer(wanted, ANSWER_LIFETIME, AWAITED_INTERVAL).await
     }
 
     /// Like [`Self::find`], after a request was answered as if the kind were not served.
-    pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<ServedKind>, ApiError> {
+    pub async fn find_again(&self, wanted: &ApiResource) -> Result<Option<(ApiResource, Scope)>, ApiError> {
         self.answer(wanted, DOUBTED_LIFETIME, UNSERVED_INTERVAL).await
     }
 
@@ -83,7 +74,7 @@ impl ServedKinds {
         wanted: &ApiResource,
         if_served: Duration,
         if_not: Duration,
-    ) -> Result<Option<ServedKind>, ApiError> {
+    ) -> Result<Option<(ApiResource, Scope)>, ApiError> {
         let LastAnswer { last, asking } = {
             let mut known = self.known.lock();
             if known.len() >= MAX_ANSWERS && !known.contains_key(wanted) {
@@ -110,7 +101,7 @@ impl ServedKinds {
     }
 }
 
-async fn ask(client: &Client, wanted: &ApiResource) -> kube::Result<Option<ServedKind>> {
+async fn ask(client: &Client, wanted: &ApiResource) -> kube::Result<Option<(ApiResource, Scope)>> {
     let version = GroupVersion::gv(&wanted.group, &wanted.version);
     let group = present(discovery::pinned_group(client, &version).await)?;
     if let Some(found) = group.and_then(|group| in_version(&group, &wanted.version, wanted)) {
@@ -133,15 +124,12 @@ fn present(group: kube::Result<ApiGroup>) -> kube::Result<Option<ApiGroup>> {
     }
 }
 
-fn in_version(group: &ApiGroup, version: &str, wanted: &ApiResource) -> Option<ServedKind> {
+fn in_version(group: &ApiGroup, version: &str, wanted: &ApiResource) -> Option<(ApiResource, Scope)> {
     let is_wanted = |found: &ApiResource| {
         found.kind == wanted.kind && (wanted.plural.is_empty() || found.plural == wanted.plural)
     };
     let found = group.versioned_resources(version).into_iter().find(|(found, _)| is_wanted(found));
-    found.map(|(resource, capabilities)| ServedKind {
-        resource,
-        is_namespaced: capabilities.scope == Scope::Namespaced,
-    })
+    found.map(|(resource, capabilities)| (resource, capabilities.scope))
 }
 
 #[cfg(test)]

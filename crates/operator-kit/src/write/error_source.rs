@@ -10,7 +10,7 @@ impl Writer {
     /// Adds details to an error, if the server rejects a rendered object: the values of the fields that it names, or for an
     /// unknown field the template that sets it.
     #[must_use]
-    pub fn located(
+    pub fn with_source(
         mut error: ApiError,
         templates: &Templates,
         name: &str,
@@ -23,7 +23,7 @@ impl Writer {
         let Ok(rendered) = templates.render_object(name, subject, &[kind]) else { return error };
         if error.cause == Cause::UnknownField {
             let is_set = !Templates::named_fields("", &error.fields, &rendered).is_empty();
-            return if is_set { error.set_by(&format!("the template {name:?}")) } else { error };
+            return if is_set { error.with_template(&format!("the template {name:?}")) } else { error };
         }
         let fields = Templates::named_fields(&error.message, &error.fields, &rendered);
         for (path, value) in fields.into_iter().take(MAX_FIELDS) {
@@ -77,7 +77,7 @@ spec:
         let cause = if message.contains("unknown field") { Cause::UnknownField } else { Cause::Invalid };
         let mut error = ApiError::new(Verb::Write, ("Pod", "web"), cause, message);
         error.fields.push(field.to_owned());
-        Writer::located(error, &templates(), "typed", &subject(&given), ("v1", "Pod")).to_string()
+        Writer::with_source(error, &templates(), "typed", &subject(&given), ("v1", "Pod")).to_string()
     }
 
     #[test]
@@ -114,7 +114,8 @@ spec:
             ["kind", "apiVersion", "metadata.labels.tier", "spec.containers[0].ports[0].containerPort"];
         let mut error = ApiError::new(Verb::Write, ("Pod", "web"), Cause::Invalid, "no");
         error.fields = fields.map(str::to_owned).to_vec();
-        let told = Writer::located(error, &templates(), "typed", &subject(&given), ("v1", "Pod")).to_string();
+        let told =
+            Writer::with_source(error, &templates(), "typed", &subject(&given), ("v1", "Pod")).to_string();
         assert!(told.contains("tier is \"web\"") && !told.contains("containerPort"), "{told}");
     }
 }

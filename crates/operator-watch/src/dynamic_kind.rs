@@ -12,29 +12,22 @@ use tokio::sync::watch::Receiver;
 
 use crate::{PrunedObject, SeenVersion, WriteTarget, decode::of_the_kinds_of, health::WatchState};
 
-/// An object of a kind that is known only at run time, trimmed to the fields that its controller reads.
+/// An object of a kind that is known only at run time, pruned to the fields that its controller reads.
 #[derive(Clone, Debug)]
-pub struct Watched<R> {
+pub struct DynamicRow<R> {
     /// Name, namespace, uid, versions and times; nothing else.
     pub metadata: ObjectMeta,
-    /// Its kind and watch.
-    pub source: Arc<Source>,
+    /// The name under which its controller knows its kind.
+    pub kind_id: Arc<str>,
+    /// Its kind and watch. Those of one watch share it.
+    pub write_target: Arc<WriteTarget>,
     /// The part of it that its controller keeps.
     pub row: R,
 }
 
-/// One of the kinds that a controller watches.
-#[derive(Debug)]
-pub struct Source {
-    /// The name under which the controller knows the kind.
-    pub id: Arc<str>,
-    /// The kind, and the highest version that its watch has delivered, for a writer to wait for.
-    pub watched: WriteTarget,
-}
-
 /// A kind to watch.
 #[derive(Clone)]
-pub struct WatchedKind<R> {
+pub struct DynamicKind<R> {
     /// Unique among the kinds of one controller.
     pub id: Arc<str>,
     /// The kind, all of whose objects are watched.
@@ -44,12 +37,12 @@ pub struct WatchedKind<R> {
     /// Watches only the metadata; the other fields are null.
     pub is_metadata_only: bool,
     /// Returns what is kept of an object.
-    pub trim: Arc<dyn Fn(PrunedObject) -> R + Send + Sync>,
-    /// Identifies the inputs of `trim`: when it changes, the watch starts again.
+    pub prune: Arc<dyn Fn(PrunedObject) -> R + Send + Sync>,
+    /// Identifies the inputs of `prune`: when it changes, the watch starts again.
     pub fingerprint: String,
 }
 
-impl<R> WatchedKind<R> {
+impl<R> DynamicKind<R> {
     /// Whether another one asks for the very same watch.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -58,19 +51,17 @@ impl<R> WatchedKind<R> {
     }
 
     /// What is kept of its objects, each with the version in which it was listed.
-    pub(crate) fn trimming(
+    pub(crate) fn pruning(
         self,
         seen: &SeenVersion,
         state: Receiver<WatchState>,
-    ) -> impl FnMut(PrunedObject) -> Watched<R> + use<R> {
-        let Self { id, resource, trim, .. } = self;
-        let watched = WriteTarget::new(resource.clone(), seen);
-        let mut source = Arc::new(Source { id, watched });
+    ) -> impl FnMut(PrunedObject) -> DynamicRow<R> + use<R> {
+        let Self { id, resource, prune, .. } = self;
+        let mut write_target = Arc::new(WriteTarget::new(resource.clone(), seen));
         move |object: PrunedObject| {
             let listed = state.borrow().substitute.clone().unwrap_or_else(|| resource.clone());
-            if listed != source.watched.resource {
-                let watched = WriteTarget::new(listed, &source.watched.seen);
-                source = Arc::new(Source { id: source.id.clone(), watched });
+            if listed != write_target.resource {
+                write_target = Arc::new(WriteTarget::new(listed, &write_target.seen_version));
             }
             let metadata = ObjectMeta {
                 name: object.metadata.name.clone(),
@@ -82,16 +73,17 @@ impl<R> WatchedKind<R> {
                 deletion_timestamp: object.metadata.deletion_timestamp.clone(),
                 ..ObjectMeta::default()
             };
-            Watched { metadata, source: source.clone(), row: trim(object) }
+            let (kind_id, write_target) = (id.clone(), write_target.clone());
+            DynamicRow { metadata, kind_id, write_target, row: prune(object) }
         }
     }
 }
 
-impl<R> Watched<R> {
+impl<R> DynamicRow<R> {
     /// Its kind as the API server knows it.
     #[must_use]
     pub fn resource(&self) -> &ApiResource {
-        &self.source.watched.resource
+        &self.write_target.resource
     }
 
     /// A reference to it, for Events.
@@ -104,7 +96,7 @@ impl<R> Watched<R> {
     }
 }
 
-impl<R> Resource for Watched<R> {
+impl<R> Resource for DynamicRow<R> {
     // Shared: each pass holds it for its logs.
     of_the_kinds_of!(DynamicObject, Arc<ApiResource>);
 
@@ -128,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::health::{Health, Need};
+    use crate::{Watches, health::ReadinessRule};
 
     #[test]
     fn an_object_is_written_and_named_in_the_version_in_which_it_was_listed() {
@@ -136,26 +128,26 @@ mod tests {
             let kind = GroupVersionKind::gvk("x.dev", version, "Move");
             Arc::new(ApiResource::from_gvk_with_plural(&kind, "moves"))
         });
-        let kind = WatchedKind {
+        let kind = DynamicKind {
             id: "moves".into(),
             resource: v1.clone(),
             selector: None,
             is_metadata_only: false,
-            trim: Arc::new(|_| ()),
+            prune: Arc::new(|_| ()),
             fingerprint: String::new(),
         };
-        let mut status = Health::default().watch("Move", Need::Never);
-        let mut trim = kind.trimming(&SeenVersion::default(), status.subscribe());
+        let mut status = Watches::default().status("Move", ReadinessRule::Never);
+        let mut prune = kind.pruning(&SeenVersion::default(), status.subscribe());
         let mut listed = || {
             let object = json!({"metadata": {"namespace": "shop", "name": "a", "uid": "u"}});
-            trim(serde_json::from_value(object).unwrap())
+            prune(serde_json::from_value(object).unwrap())
         };
         let before = [listed(), listed()];
-        assert!(Arc::ptr_eq(&before[0].source, &before[1].source), "it is in memory once");
+        assert!(Arc::ptr_eq(&before[0].write_target, &before[1].write_target), "it is in memory once");
         assert_eq!(before[0].object_ref(&v1).api_version.as_deref(), Some("x.dev/v1"));
         status.substituted(Some(v2.clone()));
         let after = listed();
-        assert_eq!((after.resource(), &after.source.watched.resource), (&*v2, &v2));
+        assert_eq!((after.resource(), &after.write_target.resource), (&*v2, &v2));
         let ObjectReference { api_version, kind, namespace, name, uid, .. } = after.object_ref(&v1);
         let reference = [api_version, kind, namespace, name, uid].map(Option::unwrap);
         assert_eq!(reference, ["x.dev/v2", "Move", "shop", "a", "u"]);

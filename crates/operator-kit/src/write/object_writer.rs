@@ -34,7 +34,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Cause::Conflict`] if it was changed or replaced meanwhile.
-    pub async fn merge_own<K>(&self, object: &K, mut patch: Value) -> Result<(), ApiError>
+    pub async fn merge_patch_own<K>(&self, object: &K, mut patch: Value) -> Result<(), ApiError>
     where
         K: Resource<DynamicType = ()>,
     {
@@ -44,7 +44,7 @@ impl Writer {
         metadata["name"] = id.name.into();
         metadata["uid"] = id.uid.into();
         metadata["resourceVersion"] = object.meta().resource_version.clone().into();
-        self.for_object(id).merge(&kind, &patch).await
+        self.for_object(id).merge_patch(&kind, &patch).await
     }
 }
 
@@ -106,7 +106,7 @@ impl ObjectWriter<'_> {
     ///
     /// # Errors
     /// [`Cause::Conflict`] if the object was replaced.
-    pub async fn merge(&self, kind: &WriteTarget, patch: &Value) -> Result<(), ApiError> {
+    pub async fn merge_patch(&self, kind: &WriteTarget, patch: &Value) -> Result<(), ApiError> {
         let target = Target::of(kind, patch);
         let params = self.patch_params();
         self.write("merge", &target, || target.request().patch(&target.name, &params, &Patch::Merge(patch)))
@@ -118,7 +118,7 @@ impl ObjectWriter<'_> {
     ///
     /// # Errors
     /// [`Cause::Conflict`] if one of its tests fails.
-    pub async fn amend(
+    pub async fn json_patch(
         &self,
         kind: &WriteTarget,
         object: ObjectId<'_>,
@@ -127,8 +127,8 @@ impl ObjectWriter<'_> {
         let target = Target::new(kind, object);
         let params = self.patch_params();
         let patch: Patch<()> = Patch::Json(json_patch::Patch(patch.to_vec()));
-        let amended = self.write("amend", &target, || target.request().patch(&target.name, &params, &patch));
-        amended.await.map_err(ApiError::of_failed_test)
+        let patched = self.write("amend", &target, || target.request().patch(&target.name, &params, &patch));
+        patched.await.map_err(ApiError::of_failed_test)
     }
 
     /// Refreshes the version in a dependent's reference to the object, whose kind is `K`, by [`Ownership::refreshed`]. A dependent that is
@@ -145,7 +145,7 @@ impl ObjectWriter<'_> {
         let found = Live::metadata(&self.writer.client, &kind.resource, namespace, name).await?;
         let found = found.filter(|found| found.uid.as_deref() == Some(uid));
         match found.and_then(|found| Ownership::refreshed(&found, self.whose, &K::api_version(&()))) {
-            Some(patch) => self.amend(kind, dependent, &patch).await,
+            Some(patch) => self.json_patch(kind, dependent, &patch).await,
             None => Ok(()),
         }
     }

@@ -53,14 +53,15 @@ async fn cluster() -> Client {
 
 #[tokio::test]
 async fn the_wanted_version_is_taken_if_it_is_served_and_else_the_preferred_one() {
-    let served = ServedKinds::new(cluster().await);
+    let served = Discovery::new(cluster().await);
     let kind = |group: &str, version: &str| {
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, "Move"), "moves")
     };
-    for (wanted, expected, is_namespaced) in [("v2", "v2", true), ("v1", "v3", false), ("v0", "v3", false)] {
+    for (wanted, expected, scope) in
+        [("v2", "v2", Scope::Namespaced), ("v1", "v3", Scope::Cluster), ("v0", "v3", Scope::Cluster)]
+    {
         let found = served.find(&kind("x.dev", wanted)).await.unwrap();
-        let expected = ServedKind { resource: kind("x.dev", expected), is_namespaced };
-        assert_eq!(found, Some(expected), "{wanted}");
+        assert_eq!(found, Some((kind("x.dev", expected), scope)), "{wanted}");
     }
     assert_eq!(served.find(&kind("y.dev", "v1")).await, Ok(None));
     let another = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("x.dev", "v1", "Hop"), "hops");
@@ -79,7 +80,7 @@ async fn a_cluster_that_gives_no_answer_is_not_waited_for_and_not_asked_by_every
         counted.fetch_add(1, Relaxed);
         pending::<Result<Response<Body>, Infallible>>()
     });
-    let served = ServedKinds::new(Client::new(silent, "default"));
+    let served = Discovery::new(Client::new(silent, "default"));
     let ask = async || {
         let answer = timeout(Duration::from_secs(60), served.find_again(&moves("v1"))).await;
         (answer.expect("it is waited for").is_err(), requests.load(Relaxed))
@@ -129,7 +130,7 @@ fn changing_cluster(serves_v1: Arc<AtomicBool>) -> Client {
 async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not_served_until_then() {
     let serves_v1 = Arc::new(AtomicBool::new(true));
     let client = changing_cluster(serves_v1.clone());
-    let (watches, served) = (Watches::default(), ServedKinds::new(client.clone()));
+    let (watches, served) = (Watches::default(), Discovery::new(client.clone()));
     let listed = Arc::<Mutex<Vec<String>>>::default();
     let names = listed.clone();
     let watch = Watch::all(&client, &moves("v1")).metadata_only().in_any_version(&served);
@@ -147,13 +148,13 @@ async fn the_wanted_version_is_watched_again_once_it_is_served_and_counts_as_not
     };
 
     until("v1", Duration::from_secs(1)).await;
-    assert_eq!(watches.health.unserved(), 0);
+    assert_eq!(watches.unserved(), 0);
     serves_v1.store(false, Relaxed);
     until("v2", Duration::from_secs(100)).await;
     sleep(ANSWER_LIFETIME).await;
-    assert_eq!((watch.problem(), watches.health.unserved()), (None, 1));
+    assert_eq!((watch.problem(), watches.unserved()), (None, 1));
     serves_v1.store(true, Relaxed);
     until("v1", 2 * ANSWER_LIFETIME).await;
-    assert_eq!(watches.health.unserved(), 0);
+    assert_eq!(watches.unserved(), 0);
     assert_eq!(*listed.lock(), ["v1", "v2", "v1"]);
 }
