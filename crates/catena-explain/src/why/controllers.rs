@@ -135,8 +135,7 @@ impl Installation {
         let Lease { holder, renewed, is_held_by_pod, .. } = lease;
         let ago = renewed.map(|renewed| age(now, renewed));
         match ago {
-            // Created by the chart and not acquired yet: only the pods can tell more.
-            None => self.pods.is_none().then(|| format!("nobody has acquired its Lease {place} yet")),
+            None => Some(format!("nobody has acquired its Lease {place} yet")),
             Some(_) if lease.is_valid(now) => (*is_held_by_pod == Some(false))
                 .then(|| format!("its Lease {place} is held by {holder}, which is none of its pods")),
             Some(ago) if holder.is_empty() => Some(format!("its Lease {place} was released {ago} ago")),

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde_json::json;
 
-use super::scene::now;
+use super::scene::{controller, now};
 use crate::why::{
     controllers::{Controllers, Verdict},
     gather::join,
@@ -33,4 +33,14 @@ fn a_controller_that_renews_its_lease_runs_whatever_the_clocks_say() {
     assert_eq!(verdict(early, "2026-01-01T00:04:00Z", 360), Verdict::Runs);
     // The clock of the controller is behind, and the API server has just written what it sent.
     assert_eq!(verdict(early, "2026-01-01T00:09:55Z", 0), Verdict::Runs);
+}
+
+#[test]
+fn a_controller_whose_pods_are_ready_but_leave_its_lease_alone_does_not_run() {
+    let mut seen = controller("command-binder", "");
+    seen.pods = Some((1, 1));
+    seen.lease.as_mut().unwrap().holder.clear();
+    let verdict = Controllers { seen: vec![seen], unseen: None }.verdict("command-binder", now());
+    let Verdict::Down(down) = verdict else { panic!("{verdict:?}") };
+    assert!(down.contains("nobody has acquired its Lease catena-system/shop-command-binder"), "{down}");
 }
