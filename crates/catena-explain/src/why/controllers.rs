@@ -113,8 +113,11 @@ impl Installation {
         let Some(pod) = self.trouble.as_ref().filter(|_| !matches!(self.pods, Some((_, 0)))) else {
             return Some(format!("no {controller} is running: {why}"));
         };
-        let works = if pod.runs { "is running, but does not work" } else { "does not start" };
-        Some(format!("{controller} {works}: {}", pod.told))
+        let told = &pod.told;
+        Some(match pod.runs {
+            true => format!("{controller} is running, but does not work: {told}; {why}"),
+            false => format!("{controller} does not start: {told}"),
+        })
     }
 
     /// Whether its pods are of interest: it does not do its work, or has new pods that do not start.
