@@ -35,9 +35,15 @@ pub fn health(pod: &DynamicObject) -> Health {
         PodState::NotReady(problem) => (State::Moving, problem),
     };
     let is_starting = state == State::Moving && known.phase() != Phase::Running;
-    let gated = conditions(pod).into_iter().find(|found| found.reason == GATED && state == State::Moving);
-    let (reason, said) = match &gated {
-        _ if is_starting => ("Starting", &*problem.message),
+    let conditions = conditions(pod);
+    let gated = conditions.iter().find(|found| found.reason == GATED && state == State::Moving);
+    // It names the init containers that run, and the one about readiness those that wait for them.
+    let initializing =
+        conditions.iter().find(|found| found.type_ == "Initialized" && found.status == "False");
+    let (reason, said) = match gated {
+        _ if is_starting => {
+            ("Starting", initializing.map_or(&*problem.message, |found| found.message.as_str()))
+        }
         Some(gated) => (GATED, gated.message.as_str()),
         None => (&*problem.reason, &*problem.message),
     };
@@ -76,6 +82,15 @@ pub fn shortened(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pod_that_waits_for_its_init_containers_names_them() {
+        let open = |type_: &str, message: &str| json!({"type": type_, "status": "False", "message": message});
+        let conditions = [open("Initialized", "incomplete: [wait]"), open("Ready", "unready: [main]")];
+        let pod =
+            json!({"metadata": {"name": "a"}, "status": {"phase": "Pending", "conditions": conditions}});
+        assert_eq!(health(&serde_json::from_value(pod).unwrap()).message, "incomplete: [wait]");
+    }
 
     #[test]
     fn the_last_error_comes_before_its_causes_and_before_other_lines() {

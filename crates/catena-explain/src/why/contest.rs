@@ -114,7 +114,12 @@ fn changes(webhook: &Value, object: &Identity) -> bool {
         list.as_array().into_iter().flatten().any(|item| item == "*" || *item == wanted)
     };
     let plural = format!("{}s", object.kind.to_lowercase());
-    rules.into_iter().any(|rule| has(&rule["apiGroups"], object.group()) && has(&rule["resources"], &plural))
+    let place = webhook.pointer("/namespaceSelector/matchLabels/kubernetes.io~1metadata.name");
+    let is_for_it = place.is_none_or(|place| place.as_str() == object.namespace.as_deref());
+    is_for_it
+        && rules
+            .into_iter()
+            .any(|rule| has(&rule["apiGroups"], object.group()) && has(&rule["resources"], &plural))
 }
 
 /// The report of a BasicDeployment that its controller has changed its child back again and again.

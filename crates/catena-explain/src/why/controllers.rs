@@ -116,8 +116,11 @@ impl Installation {
         let Some(pod) = self.trouble.as_ref().filter(|_| !matches!(self.pods, Some((_, 0)))) else {
             return Some(format!("no {controller} is running: {why}"));
         };
-        let works = if pod.runs { "is running, but does not work" } else { "does not start" };
-        Some(format!("{controller} {works}: {}", pod.told))
+        let told = &pod.told;
+        Some(match pod.runs {
+            true => format!("{controller} is running, but does not work: {told}; {why}"),
+            false => format!("{controller} does not start: {told}"),
+        })
     }
 
     /// Whether its pods are of interest: it does not do its work, or has new pods that do not start.
@@ -138,8 +141,7 @@ impl Installation {
         let Lease { holder, renewed, is_held_by_pod, .. } = lease;
         let ago = renewed.map(|renewed| age(now, renewed));
         match ago {
-            // Created by the chart and not acquired yet: only the pods can tell more.
-            None => self.pods.is_none().then(|| format!("nobody has acquired its Lease {place} yet")),
+            None => Some(format!("nobody has acquired its Lease {place} yet")),
             Some(_) if lease.is_valid(now) => (*is_held_by_pod == Some(false))
                 .then(|| format!("its Lease {place} is held by {holder}, which is none of its pods")),
             Some(ago) if holder.is_empty() => Some(format!("its Lease {place} was released {ago} ago")),

@@ -10,7 +10,9 @@ use catena_cluster::{
 use catena_terminal::{age, duration};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, NOT_RUNNING, Step, Verdict, edges, objects, placement, reasons, text as words};
+use super::{
+    Cause, Facts, NOT_RUNNING, Step, Verdict, edges, objects, placement, reasons, text as words, warnings,
+};
 use crate::{Finalizer, Node};
 
 /// More would hide the rest.
@@ -20,9 +22,12 @@ const OF_NAMESPACES: [&str; 5] = [
     "NamespaceFinalizersRemaining",
     "NamespaceContentRemaining",
     "NamespaceDeletionContentFailure",
-    "NamespaceDeletionDiscoveryFailure",
+    DISCOVERY,
     "NamespaceDeletionGroupVersionParsingFailure",
 ];
+
+/// The one of an API whose kinds cannot be listed.
+const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 
 /// The word for an object whose namespace is being deleted.
 pub const TERMINATING: &str = "NamespaceTerminating";
@@ -42,7 +47,10 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     if let Some(finalizer) = objects::holders(node).next() {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
         let is_stuck = |below: &Node| matches!(below.health.state, State::Stuck | State::Failed);
-        let fails = |found: &&Node| objects::way_to(found, &is_stuck).is_some();
+        let is_warned = |found: &Node| {
+            found.health.state == State::Moving && warnings::current(found, facts).next().is_some()
+        };
+        let fails = |found: &&Node| is_warned(found) || objects::way_to(found, &is_stuck).is_some();
         let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
@@ -179,6 +187,7 @@ pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
                 empty if empty.is_empty() && !node.finalizers.is_empty() => return None,
                 empty if empty.is_empty() => "unnamed contents",
                 said if said.contains(keys::BACKUP_FINALIZER) => "held contents",
+                _ if messages(node, &[DISCOVERY]).is_some() => "silent API",
                 _ => return Some(cause.message(message)),
             };
             (variant, message)

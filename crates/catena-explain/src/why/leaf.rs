@@ -4,7 +4,7 @@ use catena_cluster::{State, condition, conditions, list, text};
 use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::{Cause, Facts, controllers, edges, placement, reasons, warnings};
+use super::{Cause, Facts, Warning, controllers, edges, placement, reasons, warnings};
 use crate::Node;
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
@@ -44,25 +44,32 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     {
         return cause;
     }
-    let warning = warnings::current(node, facts).next();
-    // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
-    let is_vague = matches!(health.reason.as_str(), "NotReady" | "Starting");
-    let (reason, message) = match warning {
-        Some(warning) if is_vague => (&health.reason, &warning.message),
-        Some(warning) if health.message.is_empty() => (&warning.reason, &warning.message),
-        _ => (&health.reason, &health.message),
+    let mut current = warnings::current(node, facts);
+    let has_row = |warning: &&Warning| reasons::describe_of(&node.identity, &warning.reason).is_some();
+    // Of a container that was killed, the warning about the probe or the hook that failed has the problem.
+    let is_killed = health.reason == "CrashLoopBackOff" && !has_failed_itself(node);
+    let warning = if is_killed {
+        current.find(|warning| has_row(warning) || reasons::gatekeeper(&warning.message).is_some())
+    } else {
+        current.next()
     };
-    let reason = match warning {
-        Some(warning) if is_vague && reasons::describe_of(&node.identity, &warning.reason).is_some() => {
-            &warning.reason
-        }
+    // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
+    let is_vague = is_killed || matches!(health.reason.as_str(), "NotReady" | "Starting");
+    let (reason, message) = match warning {
+        Some(warning) if is_killed => (&health.reason, format!("{}\n{}", health.message, warning.message)),
+        Some(warning) if is_vague => (&health.reason, warnings::after(&warning.message, node, facts)),
+        Some(warning) if health.message.is_empty() => (&warning.reason, warning.message.clone()),
+        _ => (&health.reason, health.message.clone()),
+    };
+    let reason = match warning.filter(|_| is_vague).filter(has_row) {
+        Some(warning) => &warning.reason,
         _ if reason.is_empty() => "NotReady",
         _ => reason,
     };
-    let mut cause = at_container(Cause::reported(&node.identity, reason, message).since(health.since), node);
+    let mut cause = at_container(Cause::reported(&node.identity, reason, &message).since(health.since), node);
     if let Some(warning) = warning.filter(|_| cause.advice.is_empty() || cause.is_progress) {
         // What somebody warns of is no mere progress.
-        if warning.message != *message {
+        if !message.contains(&warning.message) {
             cause.message = warnings::after(&health.message, node, facts);
         }
         (cause.advice, cause.is_progress) = (String::new(), false);
@@ -72,6 +79,14 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         (cause.advice, cause.is_progress) = (row.remedy.clone(), row.is_progress);
     }
     cause
+}
+
+/// Whether a container of a pod reported an error when it ended: a code above 128 is that of a signal.
+fn has_failed_itself(pod: &Node) -> bool {
+    let all = list(&pod.object, "/status/initContainerStatuses")
+        .chain(list(&pod.object, "/status/containerStatuses"));
+    let mut codes = all.filter_map(|container| container.pointer("/lastState/terminated/exitCode")?.as_i64());
+    codes.any(|code| (1..=128).contains(&code))
 }
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.

@@ -46,11 +46,15 @@ pub fn unschedulable(pod: &Node, nodes: &[Node]) -> Cause {
         meaning = format!("{meaning}; {}{more}", closed.join(", "));
     }
     let cause = cause.meaning(meaning).message(&pod.health.message).since(pod.health.since);
-    if remedies.is_empty() {
+    // A node that the pod does not ask for can stay closed.
+    let closed = [("{cordoned}", cordoned), ("{tainted}", tainted)];
+    let is_in_vain = |remedy: &str| closed.iter().any(|(place, of)| of.is_empty() && remedy.contains(place));
+    let helpful = remedies.into_iter().filter(|remedy| nodes.is_empty() || !is_in_vain(remedy));
+    let two = helpful.take(2).collect::<Vec<_>>().join("; ");
+    if two.is_empty() {
         return cause;
     }
-    let two = remedies.into_iter().take(2).collect::<Vec<_>>().join("; ");
-    cause.advice(two.replace("{cordoned}", &names(&cordoned)).replace("{tainted}", &names(&tainted)))
+    cause.advice(closed.iter().fold(two, |two, (place, of)| two.replace(place, &names(of))))
 }
 
 /// The remedies, that of the obstacle on the most nodes first, and that of the selector last.
@@ -59,10 +63,10 @@ fn remedies(obstacles: &str) -> Vec<&'static str> {
     let mut found: Vec<_> = reasons::part("scheduling")
         .iter()
         .filter_map(|row| {
-            let words = row.says.first()?.as_str();
-            let of_it = obstacles.split(", ").filter(|obstacle| obstacle.contains(words));
+            let has_words = |obstacle: &&str| row.says.iter().any(|words| obstacle.contains(words.as_str()));
+            let of_it = obstacles.split(", ").filter(has_words);
             let nodes = of_it.map(|obstacle| count(obstacle).unwrap_or_default()).max()?;
-            Some((words == SELECTOR, Reverse(nodes), row.remedy.as_str()))
+            Some((row.says.first()? == SELECTOR, Reverse(nodes), row.remedy.as_str()))
         })
         .collect();
     found.sort_by_key(|(is_selector, nodes, _)| (*is_selector, *nodes));

@@ -63,10 +63,11 @@ fn text(Warning { by, reason, message, count, at, .. }: &Warning, now: Timestamp
     format!("Warning {reason}{source}: {message}")
 }
 
-/// The message of an object, followed by those of its Events.
+/// The message of an object, followed by those of its Events that say something else.
 pub fn after(said: &str, node: &Node, facts: &Facts) -> String {
+    let others = newest(node, facts).into_iter().filter(|text| said.is_empty() || !text.ends_with(said));
     let said = Some(said).filter(|said| !said.is_empty()).map(str::to_owned);
-    said.into_iter().chain(newest(node, facts)).collect::<Vec<_>>().join("\n")
+    said.into_iter().chain(others).collect::<Vec<_>>().join("\n")
 }
 
 /// An Event as a diagnosis needs it.

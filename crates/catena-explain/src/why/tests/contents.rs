@@ -53,6 +53,19 @@ fn a_namespace_is_never_told_to_be_held_by_nothing() {
 }
 
 #[test]
+fn a_namespace_that_waits_for_an_api_without_a_server() {
+    let message =
+        "Discovery failed for some groups, 1 failing: metrics.example.com/v1: stale GroupVersion discovery";
+    let failed = condition("NamespaceDeletionDiscoveryFailure", "True", "DiscoveryFailed", message);
+    let body = json!({"metadata": {"deletionTimestamp": THEN}, "status": {"conditions": [failed]}});
+    let cause =
+        ask("Namespace/shop", &[object("v1", "Namespace", "shop", None, body)], &calm()).root_cause.unwrap();
+    assert!(cause.meaning.contains("an API that does not answer"), "{}", cause.meaning);
+    assert!(cause.advice.contains("delete its APIService"), "{}", cause.advice);
+    assert_eq!(cause.message, message);
+}
+
+#[test]
 fn a_definition_that_waits_for_its_instances() {
     let left = condition("Terminating", "True", "InstanceDeletionInProgress", "2 instances remain");
     let metadata =

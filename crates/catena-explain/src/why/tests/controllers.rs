@@ -155,8 +155,13 @@ fn an_autoscaler_a_webhook_and_a_field_manager_that_may_be_the_somebody_else_are
         )
     };
     let webhook = |name: &str, resource: &str| json!({"name": name, "rules": [{"apiGroups": ["catena.dev"], "resources": [resource]}]});
-    let webhooks =
-        json!([webhook("sizes.example.com", "basicreplicasets"), webhook("pods.example.com", "pods")]);
+    let mut elsewhere = webhook("elsewhere.example.com", "basicreplicasets");
+    elsewhere["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": "other"}});
+    let webhooks = json!([
+        webhook("sizes.example.com", "basicreplicasets"),
+        webhook("pods.example.com", "pods"),
+        elsewhere,
+    ]);
     let webhooks = object(
         "admissionregistration.k8s.io/v1",
         "MutatingWebhookConfiguration",

@@ -12,7 +12,7 @@ use crate::{
     grow,
     why::{
         explanation,
-        facts::{Related, Surroundings},
+        facts::{Related, Surroundings, Warning},
         read::{alone, read_related},
     },
 };
@@ -390,6 +390,25 @@ fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
         ("Pod/web-1-x", "ImagePullBackOff")
     );
     assert_eq!(told("ContainerCreating").root_cause.unwrap().reason, "BackupRunning");
+    // Its Job says nothing of the pods that cannot be created: only its warning does.
+    let job = object(
+        "batch/v1",
+        "Job",
+        "web-1",
+        None,
+        json!({"metadata": {"namespace": "vault"}, "status": {"active": 0}}),
+    );
+    let related = Related { found: grow("Job/web-1", &[job]).into_iter().collect(), ..Related::default() };
+    let refused = Warning {
+        about: "Job/web-1".into(),
+        reason: "FailedCreate".into(),
+        message: "pods \"web-1-x\" is forbidden: violates PodSecurity \"restricted:latest\": x".into(),
+        ..Warning::default()
+    };
+    let surroundings = Surroundings { related, warnings: vec![refused], ..calm() };
+    let fails = ask_exactly("BasicDeployment/web", &[held], &surroundings).root_cause.unwrap();
+    assert_eq!(fails.object.to_string(), "Job/web-1");
+    assert!(fails.meaning.contains("Pod Security level"), "{}", fails.meaning);
 }
 
 #[tokio::test]

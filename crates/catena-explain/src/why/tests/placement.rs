@@ -193,6 +193,12 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
             vec![],
         ),
         says(
+            "0/3 nodes are available: 3 node(s) didn't match PersistentVolume's node affinity.",
+            "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 node(s) didn't match PersistentVolume's node affinity (",
+            "kubectl describe persistentvolume",
+            vec![],
+        ),
+        says(
             "0/2 nodes are available: 2 Too many pods.",
             "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 Too many pods (",
             "add a node",
@@ -226,6 +232,17 @@ fn nobody_is_told_to_remove_the_taint_of_a_control_plane() {
     // It may be one.
     let advice = advice(unnamed, vec![]);
     assert!(advice.contains("tolerate") && !advice.contains("remove"), "{advice}");
+}
+
+#[test]
+fn a_closed_node_that_the_pod_does_not_ask_for_is_no_remedy() {
+    let message = "0/4 nodes are available: 1 node(s) had untolerated taint(s), 3 node(s) didn't match Pod's node affinity/selector.";
+    let mut objects = unschedulable(message);
+    objects[2].data["spec"] = json!({"nodeSelector": {"pool": "gpuu"}});
+    let taint = json!({"spec": {"taints": [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]}});
+    let nodes = vec![node("control", taint), node("n1", json!({}))];
+    let cause = ask(WEB, &objects, &with(vec![], nodes, vec![])).root_cause.unwrap();
+    assert_eq!(cause.advice, "correct the node selector in the pod template, or label a node");
 }
 
 /// Present schedulers name no taints, and count them also for nodes that the pod does not ask for.

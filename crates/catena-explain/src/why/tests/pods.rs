@@ -116,6 +116,36 @@ fn a_crash_loop_is_told_with_the_last_words_of_the_container() {
 }
 
 #[test]
+fn a_container_that_is_killed_leads_to_the_probe_or_the_hook_that_failed() {
+    let back_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}});
+    let told = |code: i64, reason: &str, message: &str| {
+        let warning = |reason: &str, message: &str| Warning {
+            about: "Pod/web-x".into(),
+            reason: reason.into(),
+            message: message.into(),
+            at: THEN.parse().ok(),
+            ..Warning::default()
+        };
+        let newest =
+            [warning("Unhealthy", "Readiness probe failed: refused"), warning("BackOff", "Back-off")];
+        let warnings = [&[warning(reason, message)][..], &newest].concat();
+        let ended = json!({"terminated": {"reason": "Error", "exitCode": code}});
+        ask(WEB, &container(&back_off, &ended), &Surroundings { warnings, ..calm() }).root_cause.unwrap()
+    };
+    let probe = told(137, "Unhealthy", "Liveness probe failed: 500");
+    assert!(probe.meaning.contains("liveness or startup probe fails"), "{}", probe.meaning);
+    assert!(probe.message.ends_with("exit code 137\nLiveness probe failed: 500"), "{}", probe.message);
+    assert!(probe.advice.contains("correct the probe"), "{}", probe.advice);
+    let hook = told(137, "FailedPostStartHook", "PostStartHook failed");
+    assert!(hook.meaning.contains("postStart hook"), "{}", hook.meaning);
+    // It reports an error of its own, and answers no probe meanwhile.
+    let own = told(1, "Unhealthy", "Liveness probe failed: refused");
+    assert!(own.meaning.contains("exits again and again"), "{}", own.meaning);
+    let other = told(137, "Strange", "a quince");
+    assert!(other.meaning.contains("exits again and again"), "{}", other.meaning);
+}
+
+#[test]
 fn each_refusal_has_a_sentence_and_an_advice_of_its_own() {
     let of = |(message, says, advises)| scene(message, refused("Forbidden", message), says, advises);
     let scenes = [

@@ -73,6 +73,24 @@ fn an_object_without_a_status_is_shown_with_its_warnings() {
 }
 
 #[test]
+fn a_warning_without_the_cause_does_not_hide_the_other_that_has_it() {
+    let conditions = [condition("PodScheduled", "True", "", ""), condition("Ready", "False", "", "")];
+    let creating = pod("web-x", json!({"phase": "Pending", "conditions": conditions}));
+    let surroundings = warned(
+        "Pod/web-x",
+        &[
+            ("FailedAttachVolume", "Multi-Attach error"),
+            ("FailedMount", "timed out waiting for the condition"),
+        ],
+    );
+    let cause = ask(WEB, &blocked_by_pod(creating, "NotReady"), &surroundings).root_cause.unwrap();
+    assert_eq!(cause.reason, "FailedMount");
+    let lines: Vec<_> = cause.message.lines().collect();
+    let second = "Warning FailedAttachVolume (quota-operator, 3m ago): Multi-Attach error";
+    assert_eq!(lines, ["timed out waiting for the condition", second]);
+}
+
+#[test]
 fn a_warning_from_before_the_last_success_is_not_the_message_of_an_unready_pod() {
     let said = |time: &str| {
         let unready = condition("Ready", "False", "ContainersNotReady", "unready: [main]");
