@@ -3,15 +3,22 @@
 use catena_api::{CommandStatus, command::SUCCEEDED};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::Conditions;
+use operator_watch::Failure;
 
 use crate::{command::has_started, decide::judge::Verdict, observed::Observed};
+
+/// Maximum length of a text in an annotation, in bytes: it is there three times, and may be six times as long as JSON.
+const MAX_ANNOTATED: usize = 1024;
 
 /// The status of the command with this verdict.
 #[must_use]
 pub fn status(observed: &Observed, verdict: &Verdict) -> CommandStatus {
     let (command, now) = (&observed.command, observed.now);
     let (before, generation) = (command.row.report(observed.takes_status), command.metadata.generation);
-    let (succeeded, reason, message) = (verdict.succeeded, &*verdict.reason, verdict.message.as_str());
+    let longest = if observed.takes_status == Some(true) { usize::MAX } else { MAX_ANNOTATED };
+    let (succeeded, reason) = (verdict.succeeded, &*verdict.reason);
+    let message = &*Failure::clip(&verdict.message, longest);
+    let progress = verdict.progress.as_ref().map(|progress| Failure::clip(progress, longest));
     let conditions = Conditions::new(generation.unwrap_or_default(), now);
     let conditions = match succeeded {
         Some(succeeded) => conditions.with(SUCCEEDED, succeeded, reason, message),
@@ -33,7 +40,31 @@ pub fn status(observed: &Observed, verdict: &Verdict) -> CommandStatus {
         observed_generation: generation,
         start_time: started(before).or_else(|| has_run.then(|| told().unwrap_or(Time(now)))),
         completion_time: succeeded.map(|_| Time(now)),
-        progress: verdict.progress.as_ref().or(before.progress.as_ref()).cloned(),
+        progress: progress.or_else(|| before.progress.clone()),
         conditions: conditions.with_transition_times(&before.conditions),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        command::annotation,
+        fixtures::{command, kind, observed, shop},
+    };
+
+    #[test]
+    fn a_report_fits_into_an_annotation_whatever_its_texts_are() {
+        let one = command(&kind("restarts", &json!({})), "one", 10, &json!({}));
+        let seen = Observed { takes_status: Some(false), ..observed(&one, &[&one], shop(&[], &json!({}))) };
+        let text = "\u{1}".repeat(32_768);
+        let verdict = Verdict {
+            succeeded: Some(false),
+            progress: Some(text.clone()),
+            ..Verdict::waits("TargetTerminating", text)
+        };
+        assert!(annotation("uid", &status(&seen, &verdict)).len() < 256 << 10);
     }
 }

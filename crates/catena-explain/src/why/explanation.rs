@@ -108,11 +108,19 @@ pub fn of_child(parent: Identity, child: &Node, surroundings: &Surroundings, now
 
 #[cfg(test)]
 mod tests {
-    use catena_cluster::testing::serving;
+    use catena_cluster::{protection::COMPONENT, testing::serving};
     use serde_json::{Value, json};
 
-    use super::*;
+    use super::{super::NAME, *};
 
+    const CONTROLLERS: [&str; 6] = [
+        "backup-controller",
+        "basic-deployment-controller",
+        "basic-replicaset-controller",
+        "command-binder",
+        "command-reaper",
+        "command-runner",
+    ];
     /// The kinds of a server cost two requests more.
     const MAX_REQUESTS: usize = 26 - 2;
 
@@ -132,7 +140,21 @@ mod tests {
         json!([{"apiVersion": "catena.dev/v1alpha1", "kind": kind, "name": "web", "uid": kind}])
     }
 
-    /// Each controller has a Lease, a Deployment and a ConfigMap, and the pod is told by its owners as the blocker.
+    /// What is in the Lease, the `ConfigMap` or the Deployment of a controller.
+    fn of_controller(name: &str) -> Value {
+        let labels = json!({NAME: name, COMPONENT: name});
+        let annotations = json!({"catena.dev/settings-version": "v1"});
+        json!({
+            "metadata": {"name": name, "namespace": "catena-system", "labels": labels, "annotations": annotations},
+            "spec": {
+                "holderIdentity": format!("{name}-1"), "renewTime": Timestamp::now().to_string(),
+                "selector": {"matchLabels": labels}, "template": {},
+            },
+            "status": {"availableReplicas": 1, "updatedReplicas": 1, "replicas": 1},
+        })
+    }
+
+    /// Each controller has a Lease, a Deployment and a `ConfigMap`, and the pod is told by its owners as the blocker.
     fn server(uri: &str) -> Option<Value> {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
         let plural = path.rsplit('/').next()?;
@@ -153,14 +175,9 @@ mod tests {
                     "spec": {"nodeName": "n1"}, "status": {"phase": "Pending", "containerStatuses": [container]},
                 })]
             }
-            "leases" | "configmaps" => {
-                let labels = json!({"app.kubernetes.io/name": "basic-deployment-controller"});
-                let metadata = json!({
-                    "name": "c", "namespace": "catena-system", "labels": labels,
-                    "annotations": {"catena.dev/settings-version": "v1"},
-                });
-                let renewed = Timestamp::now().to_string();
-                vec![json!({"metadata": metadata, "spec": {"holderIdentity": "c-1", "renewTime": renewed}})]
+            "leases" | "configmaps" | "deployments" => CONTROLLERS.map(of_controller).to_vec(),
+            "pods" if path.contains("/catena-system/") => {
+                CONTROLLERS.map(|name| json!({"metadata": {"name": format!("{name}-1")}})).to_vec()
             }
             _ => vec![],
         };

@@ -1,5 +1,7 @@
 //! Settings of our controllers that are not in force, from their `ConfigMaps` and Events, and the objects that wait for them.
 
+use std::collections::BTreeSet;
+
 use catena_api::keys::{self, SETTINGS_VERSION};
 use catena_cluster::{
     Cluster, Identity,
@@ -20,15 +22,16 @@ const MAX_NOTE: usize = 1000;
 
 /// Those of these settings that are not in force, as far as Events about them may be read.
 pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<RefusedSettings> {
-    let versioned = maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION));
-    let refusals = versioned.map(async |map| {
-        let about =
-            format!("type=Warning,involvedObject.kind=ConfigMap,involvedObject.name={}", map.name_any());
-        let about = ListParams::default().fields(&about);
-        let events = cluster.all(map.metadata.namespace.as_deref(), about).await;
-        refusal(map, &events.unwrap_or_default())
+    let versioned: Vec<_> =
+        maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)).collect();
+    let namespaces: BTreeSet<_> =
+        versioned.iter().filter_map(|map| map.metadata.namespace.as_deref()).collect();
+    let events = namespaces.into_iter().map(async |namespace| {
+        let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
+        cluster.all(Some(namespace), about).await.unwrap_or_default()
     });
-    futures::future::join_all(refusals).await.into_iter().flatten().collect()
+    let events = futures::future::join_all(events).await.concat();
+    versioned.into_iter().filter_map(|map| refusal(map, &events)).collect()
 }
 
 /// The Event about the present settings: earlier ones may be about settings that were corrected meanwhile.
@@ -39,7 +42,8 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
         let is_of_version =
             event.action.as_deref() == Some(&format!("Take{}", Digest::short(&[version, note])));
         // The controller knows its ConfigMap only by name.
-        event.involved_object.name == map.metadata.name
+        event.metadata.namespace == map.metadata.namespace
+            && event.involved_object.name == map.metadata.name
             && event.reason.as_deref().is_some_and(|reason| REASONS.contains(&reason))
             && (is_of_version || note.len() >= MAX_NOTE)
     };
@@ -104,7 +108,7 @@ mod tests {
         let note =
             "templates.web: unexpected end; this process keeps the previous settings until that is fixed";
         serde_json::from_value(json!({
-            "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "metadata": {"name": "e", "namespace": "catena-system", "creationTimestamp": "2026-01-01T00:00:00Z"},
             "involvedObject": {"kind": "ConfigMap", "name": "d"}, "reason": "SettingsRefused", "message": note,
             "action": format!("Take{}", Digest::short(&[version, note])),
         }))
