@@ -117,9 +117,10 @@ impl Installation {
             return Some(format!("no {controller} is running: {why}"));
         };
         let told = &pod.told;
-        Some(match pod.runs {
-            true => format!("{controller} is running, but does not work: {told}; {why}"),
-            false => format!("{controller} does not start: {told}"),
+        Some(if pod.runs {
+            format!("{controller} is running, but does not work: {told}; {why}")
+        } else {
+            format!("{controller} does not start: {told}")
         })
     }
 
