@@ -157,9 +157,8 @@ impl Watches {
         changed: impl Fn(&R) + Send + Sync + 'static,
     ) -> Arc<Cache<R>> {
         let status = self.status(&watch.kind, ReadinessRule::WhileServed);
-        let changed = move |_, present: Vec<Arc<R>>, gone: Vec<Arc<R>>| {
-            gone.iter().chain(&present).for_each(|row| changed(row));
-        };
+        let changed =
+            move |_: &SharedRows<R>, _, affected: Vec<Arc<R>>| affected.iter().for_each(|row| changed(row));
         self.fill(watch, status, SeenVersion::default(), prune, changed)
     }
 
@@ -176,7 +175,7 @@ impl Watches {
     {
         let watch = Watch::<Lenient<K>>::all(client, &());
         let status = self.status(&watch.kind, ReadinessRule::Always);
-        self.fill(watch, status, seen, |Lenient(object)| object, changed)
+        self.fill(watch, status, seen, |Lenient(object)| object, apart(changed))
     }
 
     /// Like [`Self::cache_primaries`], for a kind of many, in whichever version of it is served. The process is ready even
@@ -193,7 +192,7 @@ impl Watches {
         let mut watch = Watch::all(client, &*kind.resource).called(name).in_any_version(served);
         (watch.labels, watch.is_metadata_only) = (kind.selector.clone(), kind.is_metadata_only);
         let prune = kind.pruning(&seen, status.subscribe());
-        self.fill(watch, status, seen, prune, changed)
+        self.fill(watch, status, seen, prune, apart(changed))
     }
 
     fn fill<K: Resource + DeserializeOwned + Send + 'static, R: Row>(
@@ -202,16 +201,14 @@ impl Watches {
         status: WatchStatus,
         seen: SeenVersion,
         mut prune: impl FnMut(K) -> R + Send + Sync + 'static,
-        mut changed: impl FnMut(bool, Vec<Arc<R>>, Vec<Arc<R>>) + Send + Sync + 'static,
+        mut changed: impl FnMut(&SharedRows<R>, bool, Vec<Arc<R>>) + Send + Sync + 'static,
     ) -> Arc<Cache<R>> {
         let rows = SharedRows::default();
         let filled = rows.clone();
         let watch = self.start(watch, status, seen, move |event| {
             let is_list = matches!(event, Event::InitDone);
             let affected = filled.write().take(event, |object| Arc::new(prune(object)));
-            let is_present = |row: &Arc<R>| filled.read().row(row.id().uid).is_some();
-            let (present, gone) = affected.into_iter().partition(is_present);
-            changed(is_list, present, gone);
+            changed(&filled, is_list, affected);
         });
         Arc::new(Cache { rows, watch })
     }
@@ -237,5 +234,16 @@ impl Watches {
             take,
         };
         WatchHandle { state, seen, _task: AbortOnDropHandle::new(tokio::spawn(watch_loop.run())) }
+    }
+}
+
+/// Passes the rows that are there and those that are gone apart.
+fn apart<R: Row>(
+    mut changed: impl FnMut(bool, Vec<Arc<R>>, Vec<Arc<R>>) + Send + Sync + 'static,
+) -> impl FnMut(&SharedRows<R>, bool, Vec<Arc<R>>) + Send + Sync + 'static {
+    move |rows, is_list, affected| {
+        let is_present = |row: &Arc<R>| rows.read().row(row.id().uid).is_some();
+        let (present, gone) = affected.into_iter().partition(is_present);
+        changed(is_list, present, gone);
     }
 }
