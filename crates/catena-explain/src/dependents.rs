@@ -78,6 +78,10 @@ pub fn dependent_lists(
             named.filter_map(reference).chain(children).chain(revisions).collect()
         }
         (keys::GROUP, "BasicReplicaSet") => of_kind("", "pods", of_uid(keys::REPLICA_SET_UID)),
+        ("", "Service") => {
+            let of_name = Selector::Labels(format!("kubernetes.io/service-name={}", owner.name));
+            of_kind("discovery.k8s.io", "endpointslices", of_name)
+        }
         ("apps", "Deployment") => of_kind("apps", "replicasets", selected()),
         ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") => of_kind("", "pods", selected()),
         ("batch", "Job") => of_kind("", "pods", of_uid("batch.kubernetes.io/controller-uid")),

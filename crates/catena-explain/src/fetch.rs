@@ -407,17 +407,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_of_dependents_that_anybody_can_make_endless_is_cut_and_told() {
-        let service = |number: usize| {
-            let owner = number.checked_sub(1).map(|above| json!([{"apiVersion": "v1", "kind": "Service", "name": above.to_string(), "uid": above.to_string()}]));
+        let reindex = |number: usize| {
+            let owner = number.checked_sub(1).map(|above| json!([{"apiVersion": "acme.dev/v1", "kind": "Reindex", "name": above.to_string(), "uid": above.to_string()}]));
             let name = number.to_string();
-            json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owner}})
+            json!({"apiVersion": "acme.dev/v1", "kind": "Reindex", "metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owner}})
         };
-        let (cluster, _) = serving(move |uri| match uri.split('?').next()?.split_once("/services")?.1 {
-            "" => Some(json!({"metadata": {}, "items": (0..100).map(service).collect::<Vec<_>>()})),
-            name => Some(service(name.trim_start_matches('/').parse().ok()?)),
+        let (cluster, _) = serving(move |uri| match uri.split('?').next()?.split_once("/reindexes")?.1 {
+            "" => Some(json!({"metadata": {}, "items": (0..100).map(reindex).collect::<Vec<_>>()})),
+            name => Some(reindex(name.trim_start_matches('/').parse().ok()?)),
         });
         let (mut fetched, scope) = (Fetched::default(), Scope { whole: true, all_kinds: false });
-        let top = serde_json::from_value(service(0)).unwrap();
+        let top = serde_json::from_value(reindex(0)).unwrap();
         descend(&cluster, vec![top], &LabelledKinds::default(), scope, &mut fetched).await;
         assert_eq!(fetched.objects.len(), 1 + MAX_LEVELS);
         assert!(fetched.gaps.iter().any(|gap| gap.why == "there are too many levels"), "{:?}", fetched.gaps);

@@ -1,8 +1,9 @@
 //! Facts → the answer: the end of the walk, and what else a person has to know.
 
 use catena_api::keys;
-use catena_cluster::{Identity, State, condition, conditions, text};
+use catena_cluster::{Identity, State, condition, conditions, list, number, text};
 use catena_terminal::age;
+use serde_json::Value;
 
 use super::{
     Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, objects, placement,
@@ -134,8 +135,35 @@ fn own_words(node: &Node) -> Vec<String> {
 fn at_rest(node: &Node) -> Vec<String> {
     let is_set = |field: &&str| node.object.data["spec"][*field] == true;
     let set = ["paused", "suspend"].into_iter().filter(is_set);
-    set.map(|field| format!("its spec.{field} is true: it begins nothing new until that is changed"))
-        .collect()
+    let set =
+        set.map(|field| format!("its spec.{field} is true: it begins nothing new until that is changed"));
+    let zero = |pointer: &str| number(&node.object, pointer) == Some(0);
+    let nowhere =
+        "it runs nowhere: no node has what nodeSelector, affinity and tolerations of its pods ask for";
+    let none = [
+        ("/spec/replicas", "its spec.replicas is 0: it runs nothing until that is changed"),
+        ("/status/desiredNumberScheduled", nowhere),
+    ];
+    let none = none.into_iter().filter(|(pointer, _)| zero(pointer)).map(|(_, remark)| remark.to_owned());
+    set.chain(none).chain(unanswered(node)).collect()
+}
+
+/// The remark about a Service behind which nothing answers, as the lists of endpoints that it owns say.
+fn unanswered(service: &Node) -> Option<String> {
+    let labels = service.object.data.pointer("/spec/selector")?.as_object()?;
+    let is_ready = |endpoint: &Value| endpoint.pointer("/conditions/ready") != Some(&false.into());
+    let is_empty = |slice: &Node| !list(&slice.object, "/endpoints").any(is_ready);
+    let mut slices =
+        service.children.iter().filter(|child| child.identity.kind == "EndpointSlice").peekable();
+    slices.peek()?;
+    if !slices.all(is_empty) {
+        return None;
+    }
+    let labels = labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
+    let selector = labels.collect::<Vec<_>>().join(",");
+    let advice = format!("`kubectl{{namespace}} get pods --selector {selector}` lists those that have them");
+    let advice = words::with_names(&advice, &service.identity);
+    Some(format!("nothing answers behind it: no ready pod has the labels of its spec.selector; {advice}"))
 }
 
 /// The report of an object that stays on an older revision than its spec asks for.

@@ -129,21 +129,25 @@ fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Ver
         is_known && takes_place(newer, &observed.command)
     };
     let ended = observed.line.iter().rfind(has_superseded).map(|newer| recent(newer));
-    if let Some(newer) = target.ran.superseding(&own).or(ended.as_ref()) {
+    let record = format!("as the annotation {} of its {} says", keys::COMMANDS, target.resource.kind);
+    let by_target = target.ran.superseding(&own);
+    let by_record = by_target.map_or_else(String::new, |_| format!(", {record}"));
+    if let Some(newer) = by_target.or(ended.as_ref()) {
         let known = observed.line.iter().find(|other| other.metadata.uid.as_deref() == Some(&newer.uid));
         let newer = match known.and_then(|known| Some((known.resource(), known.metadata.name.as_ref()?))) {
             Some((resource, name)) => format!("the {} {name:?}", resource.kind),
             None => format!("the command with the uid {}", newer.uid),
         };
-        let message =
-            format!("it had not ended, and {newer} has taken its place; check whether it is still wanted");
+        let message = format!(
+            "it had not ended, and {newer} has taken its place{by_record}; check whether it is still wanted"
+        );
         return Some(Verdict::fails(reason::SUPERSEDED, message));
     }
     (!has_run && target.ran.may_have_forgotten(&own)).then(|| {
-        Verdict::fails(
-            reason::SUPERSEDED,
-            "so many newer commands have been carried out that nobody knows whether it was one of those before them",
-        )
+        let message = format!(
+            "so many newer commands have been carried out, {record}, that nobody knows whether it was one of those before them"
+        );
+        Verdict::fails(reason::SUPERSEDED, message)
     })
 }
 

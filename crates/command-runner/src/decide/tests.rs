@@ -17,6 +17,9 @@ mod examples;
 mod queue;
 mod shipped;
 
+/// The words about what a command was judged by.
+const RECORD: &str = "as the annotation catena.dev/commands of its Shop says";
+
 /// The status of a command that ran at this minute.
 fn started(minute: u32) -> Value {
     status(&format!("2026-01-01T11:{minute:02}:00Z"), "Unknown", "Running")
@@ -176,7 +179,13 @@ fn what_is_older_than_a_full_record_never_runs_and_says_so() {
     let seven: Vec<_> = newer.iter().skip(1).collect();
     assert!(matches!(decide(&observed(&old, &[&old], shop(&seven, &json!({})))), Action::Run(_)));
     let all: Vec<_> = newer.iter().collect();
-    assert_eq!(reason_of(&observed(&old, &[&old], shop(&all, &json!({})))), fails("Superseded"));
+    let seen = observed(&old, &[&old], shop(&all, &json!({})));
+    assert_eq!(reason_of(&seen), fails("Superseded"));
+    assert!(
+        message_of(&seen).contains(RECORD),
+        "whoever can write it can end commands: {}",
+        message_of(&seen)
+    );
     // One that ran before is judged.
     let ran = command(&kind("restarts", &json!({})), "old", 10, &started(11));
     assert_eq!(reason_of(&observed(&ran, &[&ran], shop(&all, &json!({})))), waits("Running"));
@@ -227,7 +236,8 @@ fn a_superseding_command_that_is_gone_still_ends_the_older_ones() {
     let (old, gone) = (restart("old", 10), rollback("gone", 30, &json!({})));
     let seen = observed(&old, &[&old], shop(&[&gone], &json!({})));
     assert_eq!(reason_of(&seen), fails("Superseded"));
-    assert!(message_of(&seen).contains("the command with the uid gone"));
+    let told = message_of(&seen);
+    assert!(told.contains("the command with the uid gone") && told.contains(RECORD), "{told}");
 }
 
 #[test]
@@ -265,7 +275,11 @@ fn one_that_superseded_others_and_has_ended_ends_older_ones_although_the_record_
         let seen = observed(&old, &[&old, &newer], shop(&[], &json!({})));
         assert!(seen.needs_target());
         assert_eq!(reason_of(&seen), fails("Superseded"));
-        assert!(message_of(&seen).contains("the Restart \"newer\" has taken its place"));
+        let told = message_of(&seen);
+        assert!(
+            told.contains("the Restart \"newer\" has taken its place") && !told.contains(RECORD),
+            "{told}"
+        );
     }
     // An end that somebody else tells is not that of a run.
     let mut told = ended();

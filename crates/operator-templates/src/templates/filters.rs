@@ -62,12 +62,7 @@ const TAKING_APART: &str = "list lines map max min reject rejectattr select sele
 
 /// Adds all filters, tests and functions.
 pub(super) fn add_to(environment: &mut Environment<'_>) {
-    let of_operands = [
-        (COUNTED, Value::from_function(flat)),
-        (FACTOR, Value::from_function(factor)),
-        (TIMES, Value::from_function(times)),
-    ];
-    for (name, filter) in all_filters().into_iter().chain(of_operands) {
+    for (name, filter) in all_filters() {
         let takes_apart = TAKING_APART.split(' ').any(|other| other == name);
         environment.add_filter(name, move |state: &State, values: Rest<Value>| {
             if takes_apart && values.first().and_then(Value::as_str).is_some_and(|text| text.len() > MAX_TEXT)
@@ -79,6 +74,9 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
             Ok(value)
         });
     }
+    environment.add_filter(COUNTED, counted);
+    environment.add_filter(FACTOR, factor);
+    environment.add_filter(TIMES, times);
     for (name, test) in all_tests() {
         environment.add_test(name, move |state: &State, values: Rest<Value>| call(&test, state, &values));
     }
@@ -97,7 +95,7 @@ struct Made {
     /// How much may still come.
     left: Mutex<Walk>,
     /// The left operands of `*` whose right ones are still to come.
-    factors: Mutex<Vec<Value>>,
+    factors: Mutex<Vec<Operand>>,
 }
 
 impl Object for Made {}
@@ -107,33 +105,55 @@ fn made(state: &State) -> Arc<Made> {
     state.get_or_set_temp_object("@made", new)
 }
 
-/// A list that contains its items: the engine's sums and products ask their operands for them each time, and those ask theirs.
-fn flat(value: Value) -> Result<Value, Error> {
-    let is_list = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
-    if is_list { Ok(value.try_iter()?.collect()) } else { Ok(value) }
+/// An operand of `+` or `*`, and what it spends.
+#[derive(Debug, Default)]
+struct Operand {
+    value: Value,
+    parts: usize,
+    bytes: usize,
+}
+
+/// A list becomes one that contains its items: the engine's sums and products ask their operands for them each time, and those ask
+/// theirs.
+fn operand(state: &State, value: Value) -> Result<Operand, Error> {
+    let made = made(state);
+    let mut left = made.left.lock();
+    let (parts, bytes) = (left.parts, left.bytes);
+    let value =
+        if is_list(&value) { left.items(&value)?.into() } else { left.value(&value, 0).map(|()| value)? };
+    let (parts, bytes) = (parts - left.parts, bytes - left.bytes);
+    if bytes > MAX_WRITTEN { Err(too_much(MAX_WRITTEN)) } else { Ok(Operand { value, parts, bytes }) }
+}
+
+fn is_list(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
+}
+
+fn counted(state: &State, value: Value) -> Result<Value, Error> {
+    Ok(operand(state, value)?.value)
 }
 
 fn factor(state: &State, left: Value) -> Result<Value, Error> {
-    let left = flat(left)?;
-    made(state).factors.lock().push(left.clone());
-    Ok(left)
+    let left = operand(state, left)?;
+    let value = left.value.clone();
+    made(state).factors.lock().push(left);
+    Ok(value)
 }
 
 /// Refuses what the engine would only find too large when it has repeated it.
 fn times(state: &State, right: Value) -> Result<Value, Error> {
     let made = made(state);
+    let right = operand(state, right)?;
     let left = made.factors.lock().pop().unwrap_or_default();
-    for (value, times) in [(&left, &right), (&right, &left)] {
-        let is_list = matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable);
-        if !is_list && value.kind() != ValueKind::String {
+    for (operand, times) in [(&left, &right), (&right, &left)] {
+        let is_list = is_list(&operand.value);
+        if !is_list && operand.value.kind() != ValueKind::String {
             continue;
         }
-        let Some(times) = times.as_usize() else { continue };
-        let mut once = Walk::new(MAX_WRITTEN, false);
-        once.value(value, 0)?;
+        let Some(times) = times.value.as_usize() else { continue };
         // Each time takes a step, also that of an empty list.
-        let parts = (MAX_PARTS - once.parts).max(usize::from(is_list)).saturating_mul(times);
-        let bytes = (MAX_WRITTEN - once.bytes).saturating_mul(times);
+        let parts = operand.parts.max(usize::from(is_list)).saturating_mul(times);
+        let bytes = operand.bytes.saturating_mul(times);
         if parts > MAX_PARTS || bytes > MAX_WRITTEN {
             let kind = if is_list { "list" } else { "text" };
             return Err(failure(format!(
@@ -142,7 +162,7 @@ fn times(state: &State, right: Value) -> Result<Value, Error> {
         }
         made.left.lock().spend(parts, bytes)?;
     }
-    Ok(right)
+    Ok(right.value)
 }
 
 fn join(items: &Value, between: Option<&Value>) -> Result<String, Error> {
@@ -261,6 +281,16 @@ impl Walk {
             }
         }
         Ok(())
+    }
+
+    /// The items of a list, which is not nested.
+    fn items(&mut self, list: &Value) -> Result<Vec<Value>, Error> {
+        let counted = |item: Value| {
+            self.spend(1, 0)?;
+            self.value(&item, 1)?;
+            Ok(item)
+        };
+        list.try_iter()?.map(counted).collect()
     }
 
     fn text(&mut self, text: &str) -> Result<(), Error> {

@@ -20,6 +20,51 @@ fn an_accepted_gateway_and_a_kind_without_a_count_of_ready_replicas_are_well() {
 }
 
 #[test]
+fn a_daemon_set_without_a_node_and_what_is_scaled_to_zero_are_told_to_run_nothing() {
+    let daemons = json!({"status": {"observedGeneration": 1, "desiredNumberScheduled": 0, "numberReady": 0}});
+    let daemons = object("apps/v1", "DaemonSet", "agent", None, daemons);
+    let idle = json!({"spec": {"replicas": 0}, "status": {"observedGeneration": 1, "replicas": 0}});
+    let idle = object("apps/v1", "StatefulSet", "db", None, idle);
+    for (asked, object, told) in
+        [("DaemonSet/agent", daemons, "no node has what"), ("StatefulSet/db", idle, "spec.replicas is 0")]
+    {
+        let answer = ask(asked, &[object], &calm());
+        assert!(answer.well && answer.remarks.iter().any(|remark| remark.contains(told)), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_service_without_a_ready_endpoint_is_told() {
+    let service = |spec: Value| object("v1", "Service", "web", None, json!({"spec": spec}));
+    let slice = |endpoints: Value| {
+        object(
+            "discovery.k8s.io/v1",
+            "EndpointSlice",
+            "web-x",
+            Some("Service/web"),
+            json!({"endpoints": endpoints}),
+        )
+    };
+    let (selects, by_hand) = (json!({"selector": {"app": "web", "tier": "a"}}), json!({}));
+    let ready = |is: Value| json!([{"conditions": {"ready": is}}, {"conditions": {"ready": false}}]);
+    for (spec, endpoints, is_told) in [
+        (&selects, json!([]), true),
+        (&selects, Value::Null, true),
+        (&selects, ready(json!(false)), true),
+        // To its readers, what is not known is ready.
+        (&selects, ready(Value::Null), false),
+        (&selects, ready(json!(true)), false),
+        (&by_hand, json!([]), false),
+    ] {
+        let unseen = ask("Service/web", &[service(spec.clone())], &calm()).remarks;
+        assert_eq!(unseen, [""; 0], "nothing is claimed of what was not read");
+        let told = ask("Service/web", &[service(spec.clone()), slice(endpoints)], &calm()).remarks;
+        let command = "`kubectl -n shop get pods --selector app=web,tier=a`";
+        assert_eq!(told.iter().any(|remark| remark.contains(command)), is_told, "{spec}: {told:?}");
+    }
+}
+
+#[test]
 fn nobody_is_told_to_wait_for_what_has_failed_for_a_reason_that_only_its_controller_knows() {
     let failed =
         json!({"status": {"conditions": [condition("Ready", "False", "InstallFailed", "timed out")]}});
