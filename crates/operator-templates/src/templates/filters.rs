@@ -84,8 +84,10 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
     environment.add_function("range", range);
 }
 
+/// Refuses values that a function could not finish with. The fields of a map are not looked at, because that counts as reading
+/// them.
 fn call(function: &Value, state: &State, values: &[Value]) -> Result<Value, Error> {
-    values.iter().try_for_each(check)?;
+    values.iter().try_for_each(|value| made(state).read.lock().value(value, 0))?;
     function.call(state, values)
 }
 
@@ -94,6 +96,8 @@ fn call(function: &Value, state: &State, values: &[Value]) -> Result<Value, Erro
 struct Made {
     /// How much may still come.
     left: Mutex<Walk>,
+    /// How much may still be read: `map` gives all of its arguments to a filter again for each item.
+    read: Mutex<Walk>,
     /// The left operands of `*` whose right ones are still to come.
     factors: Mutex<Vec<Operand>>,
 }
@@ -101,7 +105,10 @@ struct Made {
 impl Object for Made {}
 
 fn made(state: &State) -> Arc<Made> {
-    let new = || Made { left: Mutex::new(Walk::new(MAX_MADE, false)), factors: Mutex::default() };
+    let new = || {
+        let [left, read] = [&MADE, &READ].map(|limit| Mutex::new(Walk::new(limit, false)));
+        Made { left, read, factors: Mutex::default() }
+    };
     state.get_or_set_temp_object("@made", new)
 }
 
@@ -122,7 +129,7 @@ fn operand(state: &State, value: Value) -> Result<Operand, Error> {
     let value =
         if is_list(&value) { left.items(&value)?.into() } else { left.value(&value, 0).map(|()| value)? };
     let (parts, bytes) = (parts - left.parts, bytes - left.bytes);
-    if bytes > MAX_WRITTEN { Err(too_much(MAX_WRITTEN)) } else { Ok(Operand { value, parts, bytes }) }
+    if bytes > MAX_WRITTEN { Err(too_much()) } else { Ok(Operand { value, parts, bytes }) }
 }
 
 fn is_list(value: &Value) -> bool {
@@ -175,7 +182,7 @@ fn join(items: &Value, between: Option<&Value>) -> Result<String, Error> {
         }
         joined.push_str(&text(&item)?);
         if joined.len() > MAX_WRITTEN {
-            return Err(too_much(MAX_WRITTEN));
+            return Err(too_much());
         }
     }
     Ok(joined)
@@ -184,7 +191,7 @@ fn join(items: &Value, between: Option<&Value>) -> Result<String, Error> {
 fn replace(value: &Value, from: &Value, to: &Value) -> Result<String, Error> {
     let (value, from, to) = (text(value)?, text(from)?, text(to)?);
     if to.len().saturating_mul(value.matches(&*from).count()) > MAX_WRITTEN {
-        return Err(too_much(MAX_WRITTEN));
+        return Err(too_much());
     }
     Ok(value.replace(&*from, &to))
 }
@@ -215,8 +222,6 @@ fn range(lower: isize, upper: Option<isize>, step: Option<isize>) -> Result<Valu
 
 /// Maximum total length of the values of one rendering, in bytes.
 pub(super) const MAX_WRITTEN: usize = 2 * LONGEST;
-/// Maximum total length of what the filters and operators of one rendering make, in bytes, most of which is never written.
-const MAX_MADE: usize = 4 * MAX_WRITTEN;
 /// Maximum length of a text that is taken apart, in bytes: by default, no text that the API server stores is longer.
 const MAX_TEXT: usize = 3 << 19;
 /// Maximum number of the parts of the values of one rendering, and of those that its filters and operators make: no object that
@@ -230,32 +235,44 @@ const MAX_DEPTH: usize = 100;
 /// A mark, which is the template's own output, and the start of the keys of maps that `serde_json` takes for something else.
 const RESERVED: [&str; 2] = [START, "$serde_json::private::"];
 
-/// Refuses a value that a filter could not finish with. The fields of a map are not looked at, because that counts as reading
-/// them.
-fn check(value: &Value) -> Result<(), Error> {
-    Walk::new(MAX_WRITTEN, false).value(value, 0)
-}
-
 /// Refuses a value that cannot be written: it is missing or has a missing part, is too large, or contains what stands for
 /// something else.
 pub(super) fn refuse(value: &Value) -> Result<(), Error> {
-    Walk::new(MAX_WRITTEN, true).value(value, 0)
+    Walk::new(&WRITTEN, true).value(value, 0)
 }
+
+/// What values may have together in one rendering.
+#[derive(Debug)]
+pub(super) struct Limit {
+    what: &'static str,
+    parts: usize,
+    /// The length of their texts.
+    bytes: usize,
+}
+
+/// Of what is written.
+pub(super) const WRITTEN: Limit =
+    Limit { what: "its values together have", parts: MAX_PARTS, bytes: MAX_WRITTEN };
+/// Of what filters and operators make, most of which is never written.
+const MADE: Limit = Limit { bytes: 4 * MAX_WRITTEN, ..WRITTEN };
+/// Of what filters and tests read.
+const READ: Limit =
+    Limit { what: "its filters together read", parts: 4 * MAX_PARTS, bytes: 16 * MAX_WRITTEN };
 
 /// Looks at values one after another until they are too much together.
 #[derive(Debug)]
 pub(super) struct Walk {
     /// How many parts may still come.
     pub parts: usize,
-    /// How long the texts that may still come are together, and how long all may be.
+    /// How long the texts that may still come are together.
     bytes: usize,
-    most: usize,
+    limit: &'static Limit,
     is_strict: bool,
 }
 
 impl Walk {
-    pub fn new(most: usize, is_strict: bool) -> Self {
-        Self { parts: MAX_PARTS, bytes: most, most, is_strict }
+    pub fn new(limit: &'static Limit, is_strict: bool) -> Self {
+        Self { parts: limit.parts, bytes: limit.bytes, limit, is_strict }
     }
 
     pub fn value(&mut self, value: &Value, depth: usize) -> Result<(), Error> {
@@ -305,9 +322,11 @@ impl Walk {
     }
 
     fn spend(&mut self, parts: usize, bytes: usize) -> Result<(), Error> {
-        let too_many = || failure(format!("its values together have more than {MAX_PARTS} parts"));
+        let Limit { what, parts: most_parts, bytes: most_bytes } = self.limit;
+        let too_many = || failure(format!("{what} more than {most_parts} parts"));
+        let too_long = || failure(format!("{what} more than {most_bytes} bytes"));
         self.parts = self.parts.checked_sub(parts).ok_or_else(too_many)?;
-        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(|| too_much(self.most))?;
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(too_long)?;
         Ok(())
     }
 }
@@ -317,6 +336,6 @@ fn failure(detail: String) -> Error {
 }
 
 /// The failure of values that are too long.
-pub(super) fn too_much(most: usize) -> Error {
-    failure(format!("its values together have more than {most} bytes"))
+pub(super) fn too_much() -> Error {
+    failure(format!("its values together have more than {MAX_WRITTEN} bytes"))
 }

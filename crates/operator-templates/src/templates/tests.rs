@@ -304,11 +304,18 @@ fn values_that_are_put_in_again_and_again_are_given_up_before_they_fill_the_memo
     let twice =
         "{% for a in parameters %}{% for b in parameters %}{{ parameters.image }}{% endfor %}{% endfor %}";
     let listed = "{{ [parameters.image] * 99999999 }}";
+    let looked_through = "{{ ('a' * 9999) | list | map('replace', 'b', parameters.image) | list | length }}";
+    let looked_at = "{{ range(9999) | list | select('in', range(999) | list) | list | length }}";
     let image = "x".repeat(30_000);
     let names: Vec<_> = (0..99).map(|number| format!("k{number}")).collect();
     let mut given: Vec<_> = names.iter().map(|name| (&**name, "")).collect();
     given.push(("image", &image));
-    for (template, expected) in [(twice, "its values together"), (listed, "more than 1000000 parts")] {
+    for (template, expected) in [
+        (twice, "its values together"),
+        (listed, "more than 1000000 parts"),
+        (looked_through, "its filters together read more than 100663296 bytes"),
+        (looked_at, "its filters together read more than 4000000 parts"),
+    ] {
         let error = render(template, &given).unwrap_err();
         assert!(error.to_string().contains(expected), "{template}: {error}");
     }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, map::Entry};
 
 use super::{
     TemplateError,
-    filters::{MAX_PARTS, MAX_WRITTEN, Walk, refuse, too_much},
+    filters::{MAX_PARTS, MAX_WRITTEN, WRITTEN, Walk, refuse, too_much},
     object::not_an_object,
 };
 use crate::yaml::{self, YamlError};
@@ -276,7 +276,7 @@ struct Written {
 
 impl Default for Written {
     fn default() -> Self {
-        Self { values: Vec::new(), length: 0, left: Walk::new(MAX_WRITTEN, true) }
+        Self { values: Vec::new(), length: 0, left: Walk::new(&WRITTEN, true) }
     }
 }
 
@@ -299,7 +299,7 @@ pub(super) fn keep(out: &mut Output, state: &State, value: &Inserted) -> Result<
     kept.length = kept.text().map_or(0, |text| text.len());
     written.length += kept.length;
     if written.length > MAX_WRITTEN {
-        return Err(too_much(MAX_WRITTEN));
+        return Err(too_much());
     }
     write!(out, "{START}{}{END}", written.values.len())?;
     written.values.push(kept);
