@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change is merged.
 
 mod chart_checks;
+mod failures;
 
 use std::{
     fs,
@@ -166,7 +167,8 @@ impl Step {
             Self::Unit => {
                 // A test downloads nothing but from a server of its own.
                 let mut tests = cargo::command();
-                interrupt.run(tests.args(["test", "--workspace"]).env("CATENA_FROM_SOURCE", "1")).await?;
+                tests.args(["test", "--workspace"]).env("CATENA_FROM_SOURCE", "1");
+                failures::run(tests, interrupt).await?;
             }
             Self::Crds => {
                 crds::run(true)?;
