@@ -140,12 +140,13 @@ fn at_rest(node: &Node) -> Vec<String> {
     let zero = |pointer: &str| number(&node.object, pointer) == Some(0);
     let nowhere =
         "it runs nowhere: no node has what nodeSelector, affinity and tolerations of its pods ask for";
-    let none = [
+    let unwanted = [
         ("/spec/replicas", "its spec.replicas is 0: it runs nothing until that is changed"),
         ("/status/desiredNumberScheduled", nowhere),
     ];
-    let none = none.into_iter().filter(|(pointer, _)| zero(pointer)).map(|(_, remark)| remark.to_owned());
-    set.chain(none).chain(unanswered(node)).collect()
+    let unwanted =
+        unwanted.into_iter().filter(|(pointer, _)| zero(pointer)).map(|(_, remark)| remark.to_owned());
+    set.chain(unwanted).chain(unanswered(node)).collect()
 }
 
 /// The remark about a Service behind which nothing answers, as the lists of endpoints that it owns say.

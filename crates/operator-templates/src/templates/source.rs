@@ -21,6 +21,8 @@ static INSIDE: Pattern = LazyLock::new(|| {
 });
 /// The tokens that end an operand of any operator.
 const ENDS: &str = ") ] } , : = == != < <= > >= and do elif else for if in not or recursive set with";
+/// Maximum number of the operators of a block, and of the `elif` of a template: the engine calls itself for each.
+const MAX_NESTED: usize = 500;
 /// The blocks by which a template would read its own output.
 const CAPTURING: &str = "set filter macro call block extends import from include";
 /// Around an operand, before the name of a filter; with tabs that tell it from what an author writes.
@@ -58,6 +60,7 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
     let (outside, inside) = (compiled(&OUTSIDE)?, compiled(&INSIDE)?);
     let (mut prepared, mut at, mut keyword) = (String::with_capacity(source.len()), 0, "");
     let mut levels: Vec<Level> = Vec::new();
+    let (mut operators, mut elifs) = (0, 0);
     loop {
         let tokens = if levels.is_empty() { outside } else { inside };
         let Some(found) = tokens.find_at(source, at) else { break };
@@ -71,11 +74,18 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
             prepared.push_str(token);
             if token.starts_with("{{") || (token.starts_with("{%") && !token.ends_with("endraw")) {
                 keyword = if token.starts_with("{{") { "{{" } else { "" };
+                operators = 0;
                 levels.push(Level::new(token, prepared.len()));
             }
             continue;
         };
         level.take(token, is_block_end, &mut prepared);
+        operators += usize::from(is_nesting(token));
+        if operators > MAX_NESTED {
+            return Err(format!(
+                "a block has more than {MAX_NESTED} operators; put parts of it into {{% set name = value %}}"
+            ));
+        }
         level.colons += usize::from(token == ":");
         if level.is_square && level.colons > 1 {
             return Err("a slice has a step; leave it out, or use the filter reverse".to_owned());
@@ -98,7 +108,13 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
                 }
             }
             "=" if keyword == "set" && levels.len() == 1 => keyword = "assignment",
-            _ if keyword.is_empty() => keyword = token.trim(),
+            _ if keyword.is_empty() => {
+                keyword = token.trim();
+                elifs += usize::from(keyword == "elif");
+                if elifs > MAX_NESTED {
+                    return Err(format!("it has more than {MAX_NESTED} elif; look values up in a map"));
+                }
+            }
             _ => {}
         }
     }
@@ -157,6 +173,15 @@ impl Level {
     }
 }
 
+/// Whether a token begins another level of an expression: it is no name, no literal, and separates or closes nothing.
+fn is_nesting(token: &str) -> bool {
+    let is_name = |next: char| next.is_alphanumeric() || matches!(next, '_' | '"' | '\'');
+    let separates = token.trim().is_empty() || is_one_of(", : ) ] } =", token);
+    let is_test = token.starts_with("is") && token.contains(char::is_whitespace);
+    let is_word = token.starts_with(is_name) && !is_test;
+    !separates && (!is_word || is_one_of(ENDS, token))
+}
+
 fn is_one_of(list: &str, token: &str) -> bool {
     list.split(' ').any(|listed| listed == token)
 }
@@ -210,6 +235,40 @@ mod tests {
             });
             assert_eq!(prepared, expected, "{source}");
             assert_eq!(as_written(&prepared), source);
+        }
+    }
+
+    /// The stack of a thread ends by then, and with it the process.
+    #[test]
+    fn an_endless_chain_of_operators_is_refused_and_a_long_literal_is_not() {
+        for link in [
+            ".a",
+            "[0]",
+            "()",
+            " | abs",
+            " + 1",
+            " ~ 1",
+            " * 2",
+            " ** 2",
+            " or 1",
+            " == 1",
+            " is true",
+            " if 1 else 1",
+        ] {
+            assert_eq!(prepare(&format!("{{{{ a{} }}}}", link.repeat(100))).err(), None, "{link}");
+            let problem = prepare(&format!("{{{{ a{} }}}}", link.repeat(MAX_NESTED + 1))).unwrap_err();
+            assert!(problem.contains("more than 500 operators"), "{link}: {problem}");
+        }
+        for opening in ["(", "[", "{", "-", "not "] {
+            prepare(&format!("{{{{ {}a", opening.repeat(MAX_NESTED + 1))).unwrap_err();
+        }
+        let chain = format!("{{% if a %}}{}{{% endif %}}", "{% elif b %}".repeat(MAX_NESTED + 1));
+        assert!(prepare(&chain).unwrap_err().contains("more than 500 elif"));
+        for long in [
+            format!("{{% set x = [{}] %}}", "'a', 1, b, ".repeat(MAX_NESTED)),
+            "{{ a.b }}".repeat(MAX_NESTED + 1),
+        ] {
+            assert_eq!(prepare(&long).as_ref(), Ok(&long));
         }
     }
 
