@@ -179,12 +179,12 @@ fn what_is_older_than_a_full_record_never_runs_and_says_so() {
     let seven: Vec<_> = newer.iter().skip(1).collect();
     assert!(matches!(decide(&observed(&old, &[&old], shop(&seven, &json!({})))), Action::Run(_)));
     let all: Vec<_> = newer.iter().collect();
-    let seen = observed(&old, &[&old], shop(&all, &json!({})));
-    assert_eq!(reason_of(&seen), fails("Superseded"));
+    let too_old = observed(&old, &[&old], shop(&all, &json!({})));
+    assert_eq!(reason_of(&too_old), fails("Superseded"));
     assert!(
-        message_of(&seen).contains(RECORD),
+        message_of(&too_old).contains(RECORD),
         "whoever can write it can end commands: {}",
-        message_of(&seen)
+        message_of(&too_old)
     );
     // One that ran before is judged.
     let ran = command(&kind("restarts", &json!({})), "old", 10, &started(11));
