@@ -56,7 +56,8 @@ pub fn dependent_lists(
         kinds.named(group, plural).map(|kind| list(kind, selector)).into_iter().collect()
     };
     let of_uid = |key: &str| Selector::Labels(format!("{key}={}", owner.uid));
-    let selected = || match_labels(object).map_or(Selector::Metadata, Selector::Labels);
+    let selected =
+        || labels_at(object, "/spec/selector/matchLabels").map_or(Selector::Metadata, Selector::Labels);
     let reference = |child: &Value| {
         let (child, name) = (kind_in(child)?, child["name"].as_str().or(child["metadata"]["name"].as_str())?);
         Some(list(kinds.of(&child)?, Selector::Name(name.to_owned())))
@@ -134,9 +135,9 @@ fn kind_in(child: &Value) -> Option<Identity> {
     Some(Identity { api_version: text("apiVersion")?, kind: text("kind")?, ..Identity::default() })
 }
 
-/// The selector of a workload as the API takes it; expressions are left to the comparison of uids.
-fn match_labels(object: &DynamicObject) -> Option<String> {
-    let labels = object.data.pointer("/spec/selector/matchLabels").and_then(Value::as_object)?;
+/// The labels in a field as a selector that the API takes; the expressions of a workload are left to the comparison of uids.
+pub fn labels_at(object: &DynamicObject, pointer: &str) -> Option<String> {
+    let labels = object.data.pointer(pointer).and_then(Value::as_object)?;
     let pairs = labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
     let joined = pairs.collect::<Vec<_>>().join(",");
     (!joined.is_empty()).then_some(joined)

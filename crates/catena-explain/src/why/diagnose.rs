@@ -9,7 +9,7 @@ use super::{
     Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, objects, placement,
     settings, text as words, unreported, walk, warnings,
 };
-use crate::Node;
+use crate::{Node, dependents::labels_at};
 
 /// Finds the root cause.
 pub fn diagnose(facts: &Facts) -> Answer {
@@ -151,7 +151,7 @@ fn at_rest(node: &Node) -> Vec<String> {
 
 /// The remark about a Service behind which nothing answers, as the lists of endpoints that it owns say.
 fn unanswered(service: &Node) -> Option<String> {
-    let labels = service.object.data.pointer("/spec/selector")?.as_object()?;
+    let selector = labels_at(&service.object, "/spec/selector")?;
     let is_ready = |endpoint: &Value| endpoint.pointer("/conditions/ready") != Some(&false.into());
     let is_empty = |slice: &Node| !list(&slice.object, "/endpoints").any(is_ready);
     let mut slices =
@@ -160,8 +160,6 @@ fn unanswered(service: &Node) -> Option<String> {
     if !slices.all(is_empty) {
         return None;
     }
-    let labels = labels.iter().filter_map(|(key, value)| Some(format!("{key}={}", value.as_str()?)));
-    let selector = labels.collect::<Vec<_>>().join(",");
     let advice = format!("`kubectl{{namespace}} get pods --selector {selector}` lists those that have them");
     let advice = words::with_names(&advice, &service.identity);
     Some(format!("nothing answers behind it: no ready pod has the labels of its spec.selector; {advice}"))

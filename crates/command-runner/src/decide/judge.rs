@@ -129,15 +129,15 @@ fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Ver
         is_known && takes_place(newer, &observed.command)
     };
     let ended = observed.line.iter().rfind(has_superseded).map(|newer| recent(newer));
-    let record = format!("as the annotation {} of its {} says", keys::COMMANDS, target.resource.kind);
+    let record = || format!("as the annotation {} of its {} says", keys::COMMANDS, target.resource.kind);
     let by_target = target.ran.superseding(&own);
-    let by_record = by_target.map_or_else(String::new, |_| format!(", {record}"));
     if let Some(newer) = by_target.or(ended.as_ref()) {
         let known = observed.line.iter().find(|other| other.metadata.uid.as_deref() == Some(&newer.uid));
         let newer = match known.and_then(|known| Some((known.resource(), known.metadata.name.as_ref()?))) {
             Some((resource, name)) => format!("the {} {name:?}", resource.kind),
             None => format!("the command with the uid {}", newer.uid),
         };
+        let by_record = by_target.map_or_else(String::new, |_| format!(", {}", record()));
         let message = format!(
             "it had not ended, and {newer} has taken its place{by_record}; check whether it is still wanted"
         );
@@ -145,7 +145,8 @@ fn superseded(observed: &Observed, target: &Target, has_run: bool) -> Option<Ver
     }
     (!has_run && target.ran.may_have_forgotten(&own)).then(|| {
         let message = format!(
-            "so many newer commands have been carried out, {record}, that nobody knows whether it was one of those before them"
+            "so many newer commands have been carried out, {}, that nobody knows whether it was one of those before them",
+            record()
         );
         Verdict::fails(reason::SUPERSEDED, message)
     })

@@ -87,7 +87,8 @@ pub(super) fn add_to(environment: &mut Environment<'_>) {
 /// Refuses values that a function could not finish with. The fields of a map are not looked at, because that counts as reading
 /// them.
 fn call(function: &Value, state: &State, values: &[Value]) -> Result<Value, Error> {
-    values.iter().try_for_each(|value| made(state).read.lock().value(value, 0))?;
+    let made = made(state);
+    values.iter().try_for_each(|value| made.read.lock().value(value, 0))?;
     function.call(state, values)
 }
 
