@@ -142,7 +142,18 @@ impl Namespace {
     /// Waits for an Event with a reason about an object, and returns its note.
     #[track_caller]
     pub fn until_event(&self, name: &str, reason: &str) -> impl Future<Output = String> {
-        eventually("an Event says so", WAIT_TIMEOUT, async move || {
+        self.until_event_within(WAIT_TIMEOUT, name, reason)
+    }
+
+    /// Like [`Namespace::until_event`], with another time limit.
+    #[track_caller]
+    pub fn until_event_within(
+        &self,
+        limit: Duration,
+        name: &str,
+        reason: &str,
+    ) -> impl Future<Output = String> {
+        eventually("an Event says so", limit, async move || {
             let events = self.api::<Event>().list(&ListParams::default()).await;
             let events = events.map_err(|error| vec![error.to_string()])?.items;
             let about = events.into_iter().filter(|event| {
