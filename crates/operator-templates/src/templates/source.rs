@@ -21,10 +21,13 @@ static INSIDE: Pattern = LazyLock::new(|| {
 });
 /// The tokens that end an operand of any operator.
 const ENDS: &str = ") ] } , : = == != < <= > >= and do elif else for if in not or recursive set with";
-/// Maximum number of the operators of a block, and of the `elif` of a template: the engine calls itself for each.
+/// Maximum number of the operators of a block, of the `elif` of a template, and of the levels that all its `set` add to values: the
+/// engine calls itself for each.
 const MAX_NESTED: usize = 500;
 /// The blocks by which a template would read its own output.
 const CAPTURING: &str = "set filter macro call block extends import from include";
+/// A `set` that reads no output.
+const ASSIGNMENT: &str = "assignment";
 /// Around an operand, before the name of a filter; with tabs that tell it from what an author writes.
 const OPENING: &str = "(\t";
 const CLOSING: &str = "\t)|";
@@ -60,7 +63,7 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
     let (outside, inside) = (compiled(&OUTSIDE)?, compiled(&INSIDE)?);
     let (mut prepared, mut at, mut keyword) = (String::with_capacity(source.len()), 0, "");
     let mut levels: Vec<Level> = Vec::new();
-    let (mut operators, mut elifs) = (0, 0);
+    let (mut operators, mut elifs, mut nested, mut deepest) = (0, 0, 0, 0);
     loop {
         let tokens = if levels.is_empty() { outside } else { inside };
         let Some(found) = tokens.find_at(source, at) else { break };
@@ -74,7 +77,7 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
             prepared.push_str(token);
             if token.starts_with("{{") || (token.starts_with("{%") && !token.ends_with("endraw")) {
                 keyword = if token.starts_with("{{") { "{{" } else { "" };
-                operators = 0;
+                (operators, deepest) = (0, 0);
                 levels.push(Level::new(token, prepared.len()));
             }
             continue;
@@ -96,8 +99,19 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
             ));
         }
         match token {
-            _ if is_block_end => levels.clear(),
-            "(" | "[" | "{" => levels.push(Level::new(token, prepared.len())),
+            _ if is_block_end => {
+                levels.clear();
+                nested += if keyword == ASSIGNMENT { deepest } else { 0 };
+                if nested > MAX_NESTED {
+                    return Err(format!(
+                        "its {{% set %}} nest values more than {MAX_NESTED} deep; write lists and maps where they are used"
+                    ));
+                }
+            }
+            "(" | "[" | "{" => {
+                levels.push(Level::new(token, prepared.len()));
+                deepest = deepest.max(levels.len() - 1);
+            }
             ")" | "]" | "}" => {
                 // Of a slice of which only a part is taken, nothing stays.
                 let is_whole = !source[at..].trim_start().starts_with(['.', '[', '(']);
@@ -107,7 +121,7 @@ pub(super) fn prepare(source: &str) -> Result<String, String> {
                     wrap(&mut prepared, outer.operand, COUNTED);
                 }
             }
-            "=" if keyword == "set" && levels.len() == 1 => keyword = "assignment",
+            "=" if keyword == "set" && levels.len() == 1 => keyword = ASSIGNMENT,
             _ if keyword.is_empty() => {
                 keyword = token.trim();
                 elifs += usize::from(keyword == "elif");
@@ -264,7 +278,11 @@ mod tests {
         }
         let chain = format!("{{% if a %}}{}{{% endif %}}", "{% elif b %}".repeat(MAX_NESTED + 1));
         assert!(prepare(&chain).unwrap_err().contains("more than 500 elif"));
+        let sets = "{% set x = [[x], [y]] %}".repeat(MAX_NESTED / 2);
+        assert!(prepare(&format!("{sets}{{% set x = [x] %}}")).unwrap_err().contains("more than 500 deep"));
         for long in [
+            sets,
+            "{% set x = y %}{% if [x] %}{% endif %}".repeat(MAX_NESTED + 1),
             format!("{{% set x = [{}] %}}", "'a', 1, b, ".repeat(MAX_NESTED)),
             "{{ a.b }}".repeat(MAX_NESTED + 1),
         ] {
