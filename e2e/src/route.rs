@@ -1,6 +1,11 @@
 //! The way from processes of this machine to the API server, which can be cut for some of them.
 
-use std::{collections::BTreeSet, fs, net::SocketAddr, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 use kube::Config;
@@ -19,9 +24,15 @@ use crate::{Cluster, Controller, Process, Release};
 pub struct Route {
     /// The port.
     pub port: u16,
-    /// The processes that are cut off.
-    cut: watch::Sender<BTreeSet<i32>>,
+    cut: watch::Sender<Cut>,
     _task: JoinSet<()>,
+}
+
+/// The processes that are cut off, and their ends of the connections.
+#[derive(Default)]
+struct Cut {
+    processes: BTreeSet<i32>,
+    ports: BTreeSet<u16>,
 }
 
 impl Route {
@@ -54,41 +65,47 @@ impl Route {
         release
     }
 
-    /// Cuts a process off: its connections stay open, but nothing arrives on either side, and sent data is lost.
-    pub fn cut(&self, process: &Process) {
+    /// Cuts processes off: their connections stay open, but nothing arrives on either side, and sent data is lost.
+    pub fn cut<'p>(&self, processes: impl IntoIterator<Item = &'p Process>) {
         self.cut.send_modify(|cut| {
-            cut.insert(process.pid);
+            cut.processes.extend(processes.into_iter().map(|process| process.pid));
+            cut.ports = ports_of(&cut.processes, self.port);
         });
     }
 
     /// Ends all cuts. Connections that were cut are closed.
     pub fn heal(&self) {
-        self.cut.send_modify(BTreeSet::clear);
+        self.cut.send_replace(Cut::default());
     }
 }
 
-async fn serve(listener: TcpListener, to: String, cut: watch::Sender<BTreeSet<i32>>) {
+async fn serve(listener: TcpListener, to: String, cut: watch::Sender<Cut>) {
     let mut connections = JoinSet::new();
-    while let Ok((stream, _)) = listener.accept().await {
-        connections.spawn(connect(stream, to.clone(), cut.subscribe()));
+    while let Ok((stream, peer)) = listener.accept().await {
+        let Ok(local) = stream.local_addr() else { continue };
+        // A process that is cut off may have opened it.
+        cut.send_if_modified(|cut| {
+            cut.ports = ports_of(&cut.processes, local.port());
+            false
+        });
+        connections.spawn(connect(stream, peer, to.clone(), cut.subscribe()));
         while connections.try_join_next().is_some() {}
     }
 }
 
-async fn connect(mut from: TcpStream, to: String, mut cut: watch::Receiver<BTreeSet<i32>>) {
-    let (Ok(peer), Ok(local)) = (from.peer_addr(), from.local_addr()) else { return };
+async fn connect(mut from: TcpStream, peer: SocketAddr, to: String, mut cut: watch::Receiver<Cut>) {
     let passed_on = async {
         let mut to = TcpStream::connect(to).await?;
         copy_bidirectional(&mut from, &mut to).await
     };
     select! {
         biased;
-        is_cut = cut.wait_for(|cut| cut.iter().any(|pid| is_of(*pid, peer, local))) => drop(is_cut),
+        is_cut = cut.wait_for(|cut| cut.ports.contains(&peer.port())) => drop(is_cut),
         // A process that ends leaves its connections broken.
         _ = passed_on => return,
     }
     // Kept open, and not read.
-    cut.wait_for(BTreeSet::is_empty).await.ok();
+    cut.wait_for(|cut| cut.processes.is_empty()).await.ok();
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
@@ -105,22 +122,30 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether a process has the connection with these ports at its end and at the other.
-fn is_of(pid: i32, own: SocketAddr, other: SocketAddr) -> bool {
-    let sockets = fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
-    let Some(inode) = inode(&sockets, own.port(), other.port()) else { return false };
-    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let socket = format!("socket:[{inode}]");
-    files.into_iter().any(|file| fs::read_link(file.path()).is_ok_and(|target| target == Path::new(&socket)))
+/// The ports of these processes on their connections to another one. The list of sockets is read once for all of them, because
+/// it is long while tests run, and everybody on this route waits.
+fn ports_of(processes: &BTreeSet<i32>, to: u16) -> BTreeSet<u16> {
+    let sockets =
+        processes.iter().flat_map(|pid| fs::read_dir(format!("/proc/{pid}/fd"))).flatten().flatten();
+    let sockets: BTreeSet<PathBuf> = sockets.filter_map(|file| fs::read_link(file.path()).ok()).collect();
+    if sockets.is_empty() {
+        return BTreeSet::new();
+    }
+    let listed = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let ours = |(port, inode)| sockets.contains(Path::new(&format!("socket:[{inode}]"))).then_some(port);
+    connections(&listed, to).filter_map(ours).collect()
 }
 
-/// The inode of the socket with these ports; see `proc_net_tcp(5)`. Connections to different ports may begin at the
-/// same one.
-fn inode(sockets: &str, own: u16, other: u16) -> Option<&str> {
-    let [own, other] = [own, other].map(|port| format!(":{port:04X}"));
-    let mut lines = sockets.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let has = |field: Option<&&str>, port: &str| field.is_some_and(|address| address.ends_with(port));
-    lines.find(|fields| has(fields.get(1), &own) && has(fields.get(2), &other))?.get(9).copied()
+/// The port of this side and the inode of each connection to a port; see `proc_net_tcp(5)`.
+fn connections(sockets: &str, to: u16) -> impl Iterator<Item = (u16, &str)> {
+    let to = format!(":{to:04X}");
+    sockets.lines().filter_map(move |line| {
+        let mut fields = line.split_whitespace().skip(1);
+        let own = fields.next()?;
+        fields.next().filter(|other| other.ends_with(&to))?;
+        let (_, port) = own.rsplit_once(':')?;
+        Some((u16::from_str_radix(port, 16).ok()?, fields.nth(6)?))
+    })
 }
 
 #[cfg(test)]
@@ -131,22 +156,23 @@ mod tests {
     async fn a_connection_belongs_to_the_process_that_opened_it() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (own, other) = (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
-        let pid = i32::try_from(std::process::id()).unwrap();
-        assert!(is_of(pid, own, other));
-        assert!(!is_of(std::os::unix::process::parent_id().cast_signed(), own, other));
+        let (own, to) = (stream.local_addr().unwrap().port(), stream.peer_addr().unwrap().port());
+        let this = i32::try_from(std::process::id()).unwrap();
+        let parent = std::os::unix::process::parent_id().cast_signed();
+        assert_eq!(ports_of(&[parent, this].into(), to), [own].into());
+        assert_eq!(ports_of(&[parent].into(), to), [].into());
+        assert_eq!(ports_of(&[this].into(), own), [].into());
         drop(stream);
-        assert!(!is_of(pid, own, other));
+        assert_eq!(ports_of(&[this].into(), to), [].into());
     }
 
     #[test]
-    fn a_connection_is_known_by_both_ports() {
+    fn connections_to_another_port_do_not_count() {
         let line = |other: &str, inode: &str| {
             format!("0: 0100007F:C350 0100007F:{other} 01 0:0 0:0 0 0 0 {inode} 1 0 20 4 30 10 -1\n")
         };
         let sockets = line("1F90", "11") + &line("1F91", "22");
-        assert_eq!(inode(&sockets, 50_000, 8080), Some("11"));
-        assert_eq!(inode(&sockets, 50_000, 8081), Some("22"));
-        assert_eq!(inode(&sockets, 50_000, 8082), None);
+        assert_eq!(connections(&sockets, 8081).collect::<Vec<_>>(), [(50_000, "22")]);
+        assert_eq!(connections(&sockets, 8082).next(), None);
     }
 }

@@ -104,7 +104,7 @@ impl Fault {
                 sleep(Duration::from_secs(seconds)).await;
             }
             Self::Cut(controller, seconds) => {
-                means.route.cut(process(controller)?);
+                means.route.cut([process(controller)?]);
                 sleep(Duration::from_secs(seconds)).await;
                 means.route.heal();
             }

@@ -165,9 +165,7 @@ mod alone {
         let routed = async |controller| route.upgrade(&cluster, controller, &doubled(controller)?).await;
         let releases = try_join_all(CONTROLLERS.map(routed)).await?;
         let lose = async |replicas: &[Replicas]| {
-            for lost in replicas {
-                route.cut(&lost.process);
-            }
+            route.cut(replicas.iter().map(|lost| &lost.process));
             Ok(())
         };
         take_over(&cluster, lose, async |()| {
