@@ -141,21 +141,35 @@ mod tests {
     }
 
     /// What is in the Lease, the `ConfigMap` or the Deployment of a controller.
-    fn of_controller(name: &str) -> Value {
+    fn of_controller(name: &str, is_up: bool) -> Value {
         let labels = json!({NAME: name, COMPONENT: name});
         let annotations = json!({"catena.dev/settings-version": "v1"});
+        let renewed = if is_up { Timestamp::now() } else { Timestamp::UNIX_EPOCH };
         json!({
             "metadata": {"name": name, "namespace": "catena-system", "labels": labels, "annotations": annotations},
             "spec": {
-                "holderIdentity": format!("{name}-1"), "renewTime": Timestamp::now().to_string(),
+                "holderIdentity": format!("{name}-1"), "renewTime": renewed.to_string(),
                 "selector": {"matchLabels": labels}, "template": {},
             },
-            "status": {"availableReplicas": 1, "updatedReplicas": 1, "replicas": 1},
+            "status": {"availableReplicas": i32::from(is_up), "updatedReplicas": 1, "replicas": 1},
         })
     }
 
-    /// Each controller has a Lease, a Deployment and a `ConfigMap`, and the pod is told by its owners as the blocker.
-    fn server(uri: &str) -> Option<Value> {
+    /// A pod, which waits for its image unless it is ready.
+    fn pod(metadata: &Value, is_ready: bool) -> Value {
+        let image = json!({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}});
+        let state = if is_ready { json!({"running": {}}) } else { image };
+        let container = json!({"name": "main", "ready": is_ready, "state": state});
+        let phase = if is_ready { "Running" } else { "Pending" };
+        json!({
+            "metadata": metadata, "spec": {"nodeName": "n1"},
+            "status": {"phase": phase, "containerStatuses": [container]},
+        })
+    }
+
+    /// Each controller has a Lease, a Deployment, a `ConfigMap` and a pod, and the pod of the set is told by its owners as the
+    /// blocker.
+    fn server(uri: &str, is_up: bool) -> Option<Value> {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
         let plural = path.rsplit('/').next()?;
         let items = match plural {
@@ -168,16 +182,21 @@ mod tests {
             "web" | "shop" | "version" => return None,
             "basicreplicasets" => vec![not_ready("", "BasicReplicaSet", &owner("BasicDeployment"))],
             "pods" if query.contains("replicaset-uid") => {
-                let waiting = json!({"reason": "ImagePullBackOff", "message": "not found"});
-                let container = json!({"name": "main", "state": {"waiting": waiting}});
-                vec![json!({
-                    "metadata": {"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owner("BasicReplicaSet")},
-                    "spec": {"nodeName": "n1"}, "status": {"phase": "Pending", "containerStatuses": [container]},
-                })]
+                let owners = owner("BasicReplicaSet");
+                vec![pod(
+                    &json!({"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owners}),
+                    false,
+                )]
             }
-            "leases" | "configmaps" | "deployments" => CONTROLLERS.map(of_controller).to_vec(),
+            "leases" | "configmaps" | "deployments" => {
+                CONTROLLERS.map(|name| of_controller(name, is_up)).to_vec()
+            }
             "pods" if path.contains("/catena-system/") => {
-                CONTROLLERS.map(|name| json!({"metadata": {"name": format!("{name}-1")}})).to_vec()
+                let of = |name: &str| {
+                    let labels = json!({NAME: name, COMPONENT: name});
+                    json!({"name": format!("{name}-1"), "namespace": "catena-system", "uid": name, "labels": labels})
+                };
+                CONTROLLERS.map(|name| pod(&of(name), is_up)).to_vec()
             }
             _ => vec![],
         };
@@ -186,15 +205,18 @@ mod tests {
 
     #[tokio::test]
     async fn an_explanation_costs_few_requests_and_none_twice() {
-        let (cluster, requests) = serving(server);
-        let target = Target { kind: BASIC_DEPLOYMENTS.into(), name: "web".into() };
-        let answer = explanation(&cluster, &target).await.unwrap();
-        assert_eq!(answer.root_cause.unwrap().reason, "ImagePullBackOff");
-        let mut requests = requests.lock().unwrap().clone();
-        let number = requests.len();
-        assert!(number <= MAX_REQUESTS, "{number}: {requests:#?}");
-        requests.sort();
-        requests.dedup();
-        assert_eq!(requests.len(), number, "{requests:#?}");
+        for (is_up, logs) in [(true, 0), (false, CONTROLLERS.len())] {
+            let (cluster, requests) = serving(move |uri| server(uri, is_up));
+            let target = Target { kind: BASIC_DEPLOYMENTS.into(), name: "web".into() };
+            let answer = explanation(&cluster, &target).await.unwrap();
+            assert_eq!(answer.root_cause.unwrap().reason, "ImagePullBackOff");
+            let mut requests = requests.lock().unwrap().clone();
+            let number = requests.len();
+            assert!(number <= MAX_REQUESTS, "{number}: {requests:#?}");
+            assert_eq!(requests.iter().filter(|uri| uri.contains("/log")).count(), logs, "{requests:#?}");
+            requests.sort();
+            requests.dedup();
+            assert_eq!(requests.len(), number, "{requests:#?}");
+        }
     }
 }

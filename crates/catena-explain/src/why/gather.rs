@@ -7,6 +7,7 @@ use catena_cluster::{
     protection::{COMPONENT, OURS, kinds_of},
     read_failure, shortened,
 };
+use futures::future::join_all;
 use http::{Request, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 use k8s_openapi::{
@@ -21,7 +22,7 @@ use kube::{
     Api, Resource, ResourceExt,
     api::{ListParams, LogParams},
     client::Body,
-    core::{DynamicObject, Selector},
+    core::{DynamicObject, Expression, Selector, SelectorExt},
 };
 use serde_json::Value;
 
@@ -154,29 +155,44 @@ fn lead_over(date: &str, now: Timestamp) -> Option<SignedDuration> {
 }
 
 /// Finds out whether a pod of each controller holds its Lease, and the trouble of one that does not do its work, as far as its
-/// pods may be read.
+/// pods may be read: in one request for each namespace.
 async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation]) {
     let Some(kind) = cluster.kinds.named("", "pods") else { return };
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for seen in &*installations {
+        if let Some(name) = seen.labels.get(NAME) {
+            names.entry(seen.namespace.clone()).or_default().push(name.clone());
+        }
+    }
+    let lists = names.into_iter().map(async |(namespace, names)| {
+        let of_them = Expression::In(NAME.to_owned(), names.into_iter().collect());
+        let of_them = ListParams::default().labels_from(&of_them.into());
+        let pods = cluster.list(kind, Some(&namespace), of_them).await.ok();
+        (namespace, pods)
+    });
+    let pods: BTreeMap<_, _> = join_all(lists).await.into_iter().collect();
     let now = Timestamp::now();
-    let looks = installations.iter_mut().filter(|seen| !seen.labels.is_empty()).map(async |seen| {
-        let own = ListParams::default().labels_from(&Selector::from_iter(seen.labels.clone()));
+    let looks = installations.iter_mut().filter(|seen| seen.labels.contains_key(NAME)).map(async |seen| {
+        let Some(Some(pods)) = pods.get(&seen.namespace) else { return };
+        let own = Selector::from_iter(seen.labels.clone());
+        let own: Vec<_> = pods.iter().filter(|pod| own.matches(pod.labels())).collect();
         if let Some(lease) = seen.lease.as_mut().filter(|lease| lease.is_valid(now)) {
-            let pods = cluster.metadata(kind, Some(&seen.namespace), own.clone()).await.ok();
-            let is_holder = |pod: &ObjectMeta| pod.name.as_ref() == Some(&lease.holder);
-            lease.is_held_by_pod = pods.map(|pods| pods.iter().any(is_holder));
+            lease.is_held_by_pod = Some(own.iter().any(|pod| pod.name_any() == lease.holder));
         }
         if seen.is_troubled(now) {
-            let pods = cluster.list(kind, Some(&seen.namespace), own).await.unwrap_or_default();
-            seen.trouble = trouble(cluster, seen, pods).await;
+            seen.trouble = trouble(cluster, seen, own.into_iter().cloned()).await;
         }
     });
-    futures::future::join_all(looks).await;
+    join_all(looks).await;
 }
 
 /// The trouble of the first of these pods that has one.
-async fn trouble(cluster: &Cluster, seen: &Installation, pods: Vec<DynamicObject>) -> Option<PodTrouble> {
-    let judged =
-        pods.into_iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
+async fn trouble(
+    cluster: &Cluster,
+    seen: &Installation,
+    pods: impl Iterator<Item = DynamicObject>,
+) -> Option<PodTrouble> {
+    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
     let Node { identity, health, object: pod, .. } = judged.min_by_key(|pod| rank(pod.health.state))?;
     let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
     let words = words_of(&logs, &pod, &health).await.map(|words| format!(", and says: {words}"));

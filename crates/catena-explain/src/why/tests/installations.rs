@@ -6,7 +6,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::why::{Verdict, gather::gather};
+use crate::why::{NAME, Verdict, gather::gather};
 
 /// Objects of a controller in a namespace, with the labels of our charts.
 fn binder(namespace: &str, mut object: Value) -> Value {
@@ -18,7 +18,7 @@ fn binder(namespace: &str, mut object: Value) -> Value {
 }
 
 fn available(namespace: &str) -> Value {
-    let labels = json!({"app": "binder"});
+    let labels = json!({NAME: "binder"});
     let spec = json!({"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}});
     binder(namespace, json!({"spec": spec, "status": {"availableReplicas": 1}}))
 }
