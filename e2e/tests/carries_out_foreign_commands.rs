@@ -111,6 +111,7 @@ async fn workloads_of_kubernetes_are_restarted_once_in_order_and_one_at_a_time()
     every_kind_is_restarted(&namespace).await?;
     a_queue_runs_in_order(&namespace).await?;
     what_was_wiped_is_not_repeated(&namespace).await?;
+    one_that_loses_its_owner_still_holds_up_the_next(&namespace).await?;
     a_command_for_another_object_does_not_run(&namespace).await?;
     a_new_target_runs_no_old_command(&namespace).await?;
     kinds.remove().await
@@ -188,6 +189,26 @@ async fn what_was_wiped_is_not_repeated(namespace: &Namespace) -> Result<()> {
     restarts(namespace).patch_status("deployment", &merge, &without_status).await?;
     until_outcome(namespace, "deployment", "True", "Complete").await;
     assert_eq!(patches(&log, namespace, "deployment")?.len(), 0, "it ran again");
+    Ok(())
+}
+
+/// `kubectl replace` of a command removes its owner, until it is bound again.
+async fn one_that_loses_its_owner_still_holds_up_the_next(namespace: &Namespace) -> Result<()> {
+    let mut slow = workload("Deployment", "slow");
+    slow["spec"]["minReadySeconds"] = json!(3600);
+    slow["spec"]["progressDeadlineSeconds"] = json!(7200);
+    create(&api(namespace, "apps", "Deployment"), slow).await?;
+    let log = AuditLog::from_now()?;
+    for (name, reason) in [("running", "Running"), ("waiting", "Queued")] {
+        create(&restarts(namespace), restart(name, "Deployment", "slow")).await?;
+        until_outcome(namespace, name, "Unknown", reason).await;
+    }
+    let bare = Patch::Merge(json!({"metadata": {"ownerReferences": null}}));
+    restarts(namespace).patch("running", &PatchParams::default(), &bare).await?;
+    let is_bound = |command: &DynamicObject| !command.owner_references().is_empty();
+    until(&restarts(namespace), "running", "is bound again", is_bound).await;
+    sleep(SETTLED).await;
+    assert_eq!(patches(&log, namespace, "slow")?.len(), 1, "the next one ran beside it");
     Ok(())
 }
 

@@ -46,7 +46,8 @@ impl Executor {
         match action {
             Action::Run(patch) => self.run(observed, &patch).await,
             Action::Report(status) => {
-                self.report(observed, &status).await?;
+                let reported = self.report(observed, &status).await;
+                reported.inspect_err(|_| self.memory.look_again(uid))?;
                 self.memory.told(uid);
                 Ok(Requeue::Written)
             }

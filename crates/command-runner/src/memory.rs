@@ -64,9 +64,12 @@ impl Memory {
         self.shared.lock().kinds = kinds;
     }
 
-    /// Records a command that came or changed.
+    /// Records a command that came or changed. One that ran and lost its owner, as by `kubectl replace`, is still at work on its target.
     pub fn came(&self, kind: &Arc<str>, uid: &str, target: Option<&TargetId>) {
         let shared = &mut *self.shared.lock();
+        if target.is_none() && shared.commands.get(uid).is_some_and(|known| known.ran) {
+            return;
+        }
         if let Some(target) = target {
             shared.by_target.entry(target.clone()).or_default().insert(uid.into(), kind.clone());
         }
@@ -120,7 +123,7 @@ impl Memory {
             .iter()
             .filter(|(_, kind)| self.triggers.is_served(kind) != Ok(false))
             .filter_map(|(uid, kind)| self.triggers.object(kind, uid))
-            .filter(|command| command.row.target_id() == Some(target))
+            .filter(|command| command.row.target_id().is_none_or(|own| own == target))
             .collect();
         line.sort_by_cached_key(|command| recent(command));
         line
@@ -192,6 +195,11 @@ impl Memory {
         left.unwrap_or_default()
     }
 
+    /// The target of a command is looked at again at once: what was seen could not be told.
+    pub fn look_again(&self, uid: &str) {
+        self.known(uid, |known| known.looked = None);
+    }
+
     /// Records that the status of a command was written.
     pub fn told(&self, uid: &str) {
         self.known(uid, |known| known.told = Some(Instant::now()));
@@ -261,6 +269,19 @@ mod tests {
         assert_eq!(memory.left("one").len(), 2);
         (0..100).for_each(came);
         assert_eq!(memory.left("one").len(), 16);
+    }
+
+    #[test]
+    fn a_command_that_ran_leaves_its_target_for_another_one_only() {
+        let memory = Memory::new(Triggers::default(), || None);
+        let one = command(&kind("a", &json!({})), "one", 1, &json!({}));
+        let (own, other) = (one.row.target_id(), TargetId { namespace: "here".into(), uid: "other".into() });
+        memory.came(&one.kind_id, "one", own);
+        memory.ran(&one);
+        memory.came(&one.kind_id, "one", None);
+        assert!(memory.left("one").is_empty() && memory.shared.lock().by_target.contains_key(own.unwrap()));
+        memory.came(&one.kind_id, "one", Some(&other));
+        assert_eq!(memory.left("one").as_slice(), own.cloned().as_slice());
     }
 
     #[test]

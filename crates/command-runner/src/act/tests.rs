@@ -98,6 +98,19 @@ async fn a_run_is_reported_in_the_status_where_the_definition_has_one_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn after_a_report_that_fails_the_target_is_looked_at_again_at_once() {
+    let (one, answer) = (restart(), Object(json!({"metadata": {"resourceVersion": "8"}})));
+    let (executor, _log) = executor(&[refused(409), answer]);
+    executor.memory.came(&one.kind_id, "one", one.row.target_id());
+    let seen = observed(&one, &[&one], shop(&[&one], &json!({})));
+    for looks_again in [true, false] {
+        executor.memory.look_in("one", Duration::from_secs(60));
+        executor.act(&seen, decide(&seen)).await.ok();
+        assert_eq!(executor.memory.look_in("one", Duration::from_secs(60)).is_zero(), looks_again);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn elsewhere_it_is_reported_by_an_annotation_that_no_copy_has_and_by_an_event() {
     let one = restart();
     let (executor, log) = executor(&[Done]);
