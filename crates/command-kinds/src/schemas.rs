@@ -24,7 +24,7 @@ pub struct StatusSchema {
 /// Knows what the status of each kind accepts.
 pub struct Schemas {
     client: Client,
-    /// By the id of the kind, looked up for the first command of a watch.
+    /// By the id of the kind.
     known: Mutex<HashMap<Arc<str>, Known>>,
 }
 
@@ -32,11 +32,13 @@ struct Known {
     watch: Arc<WriteTarget>,
     /// `None` if the definition could not be read.
     schema: Option<StatusSchema>,
-    /// When it is looked up again, after a failure.
-    again_at: Option<Instant>,
+    /// When it is looked up again.
+    again_at: Instant,
 }
 
-/// Time between looks while they fail.
+/// Time between looks: a change of the schema begins no new watch.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60);
+/// The same while they fail.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 impl Schemas {
@@ -47,23 +49,28 @@ impl Schemas {
     }
 
     /// What the status of an object's kind accepts; `None` if that is not known, because its definition cannot be read for the
-    /// moment. `warn` gets what was found, once for each watch.
+    /// moment. `warn` gets what was found, once for each watch and change.
     pub async fn of<R>(&self, object: &DynamicRow<R>, warn: impl Fn(StatusSchema)) -> Option<StatusSchema> {
         let DynamicRow { kind_id, write_target, .. } = object;
+        let mut before = None;
         if let Some(Known { watch, schema, again_at }) = self.known.lock().get(kind_id)
             && Arc::ptr_eq(watch, write_target)
-            && again_at.is_none_or(|at| Instant::now() < at)
         {
-            return *schema;
+            if Instant::now() < *again_at {
+                return *schema;
+            }
+            before = *schema;
         }
         // Concurrent passes look it up concurrently.
         let resource = object.resource();
-        let (schema, again_at) = match self.definition(resource).await {
+        let (schema, delay) = match self.definition(resource).await {
             Ok(definition) => {
                 let schema = definition.map(|found| StatusSchema::of(&found.data, &resource.version));
                 let schema = schema.unwrap_or_default();
-                warn(schema);
-                (Some(schema), None)
+                if before != Some(schema) {
+                    warn(schema);
+                }
+                (Some(schema), LOOK_INTERVAL)
             }
             Err(error) => {
                 tracing::warn!(
@@ -72,11 +79,11 @@ impl Schemas {
                 );
                 // A missing right may stay so, and Events need none on the definition.
                 let unread = StatusSchema { is_unread: true, ..StatusSchema::default() };
-                let schema = (error.cause == Cause::Forbidden).then_some(unread);
-                (schema, Some(Instant::now() + RETRY_DELAY))
+                let unread = (error.cause == Cause::Forbidden).then_some(unread);
+                (before.or(unread), RETRY_DELAY)
             }
         };
-        let known = Known { watch: write_target.clone(), schema, again_at };
+        let known = Known { watch: write_target.clone(), schema, again_at: Instant::now() + delay };
         self.known.lock().insert(kind_id.clone(), known);
         schema
     }
@@ -120,12 +127,13 @@ impl StatusSchema {
 #[cfg(test)]
 mod tests {
     use kube::api::ObjectMeta;
-    use operator_kit::testing::{answering, refused};
+    use operator_kit::testing::{Answer, answering, in_turn, refused};
+    use serde_json::json;
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn without_the_right_to_read_a_definition_nothing_is_known_of_it() {
+    /// An object of a kind with a definition.
+    fn drain() -> DynamicRow<()> {
         let resource = ApiResource {
             group: "ops.example".into(),
             version: "v1".into(),
@@ -134,12 +142,37 @@ mod tests {
             plural: "drains".into(),
         };
         let write_target = Arc::new(WriteTarget::unwatched(resource));
-        let drain =
-            DynamicRow { metadata: ObjectMeta::default(), kind_id: "drains".into(), write_target, row: () };
+        DynamicRow { metadata: ObjectMeta::default(), kind_id: "drains".into(), write_target, row: () }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_the_right_to_read_a_definition_nothing_is_known_of_it() {
         for (code, expected) in [(403, Some(true)), (500, None)] {
             let (client, _log) = answering(move |_| refused(code));
-            let schema = Schemas::new(client).of(&drain, |_| {}).await;
+            let schema = Schemas::new(client).of(&drain(), |_| {}).await;
             assert_eq!(schema.map(|schema| schema.is_unread), expected);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_change_of_a_schema_is_noticed_and_what_was_read_counts_while_it_cannot_be_read() {
+        let version = |subresources: Value| {
+            let status = json!({"x-kubernetes-preserve-unknown-fields": true, "properties": {"conditions": {
+                "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
+                "items": {"x-kubernetes-preserve-unknown-fields": true},
+            }}});
+            let schema = json!({"openAPIV3Schema": {"properties": {"status": status}}});
+            let version = json!({"name": "v1", "subresources": subresources, "schema": schema});
+            Answer::Object(json!({"metadata": {"name": "drains"}, "spec": {"versions": [version]}}))
+        };
+        let with_status = version(json!({"status": {}}));
+        let (client, log) =
+            answering(in_turn(&[with_status, refused(403), refused(500), version(Value::Null)]));
+        let (schemas, drain) = (Schemas::new(client), drain());
+        for (seconds, takes_run) in [(0, true), (50, true), (11, true), (11, true), (11, false)] {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            assert_eq!(schemas.of(&drain, |_| {}).await.map(|schema| schema.takes_run), Some(takes_run));
+        }
+        assert_eq!(log.take().len(), 4);
     }
 }

@@ -71,6 +71,9 @@ impl fmt::Display for ApiError {
                 )
             }
             (_, Cause::AlreadyExists) => format!("{object} already exists"),
+            (Verb::WriteStatus, Cause::NotFound) => {
+                format!("{object} is gone, or its kind has no status any more")
+            }
             (_, Cause::NotFound) => format!("{object} is gone"),
             (_, Cause::KindNotServed) => format!(
                 "{object} cannot be written, because the cluster does not serve its kind in this version; install its CustomResourceDefinition, or set served: true for a version of it"
