@@ -272,6 +272,7 @@ pub fn numbers(object: &DynamicObject) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use catena_api::keys;
     use serde_json::{Value, json};
 
     use super::*;
@@ -289,6 +290,21 @@ mod tests {
 
     fn with(conditions: &Value) -> Value {
         json!({"status": {"conditions": conditions}})
+    }
+
+    #[test]
+    fn the_conditions_of_a_command_may_be_in_an_annotation_but_not_in_that_of_another_one() {
+        for (uid, expected) in [("one", (State::Failed, "Late")), ("copy", (State::Moving, "Bound"))] {
+            let record = json!({"uid": "one", "conditions": [{"type": "Succeeded", "status": "False", "reason": "Late"}]});
+            let metadata = json!({"uid": uid, "annotations": {(keys::RUN): record.to_string()}});
+            let bound = json!([{"type": "Bound", "status": "True", "reason": "Bound"}]);
+            let (found, reason) = state(
+                "ops.example/v1",
+                "Drain",
+                json!({"metadata": metadata, "status": {"conditions": bound}}),
+            );
+            assert_eq!((found, &*reason), expected);
+        }
     }
 
     #[test]

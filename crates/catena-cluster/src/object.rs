@@ -2,12 +2,13 @@
 
 use std::fmt;
 
+use catena_api::keys;
 use catena_terminal::sanitized;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference,
 };
-use kube::core::DynamicObject;
+use kube::{ResourceExt, core::DynamicObject};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -121,10 +122,15 @@ pub fn first_owner(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     owners.iter().find(|owner| owner.controller == Some(true)).or_else(|| owners.first())
 }
 
-/// The conditions of an object of any kind; malformed ones are omitted.
+/// The conditions of an object of any kind; malformed ones are omitted. Those of a command whose status has no room for them are in an
+/// annotation; that on a copy is about another command.
 #[must_use]
 pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
-    list(object, "/status/conditions").filter_map(of_value).collect()
+    let record: Option<Value> =
+        object.annotations().get(keys::RUN).and_then(|text| serde_json::from_str(text).ok());
+    let record = record.filter(|record| record["uid"].as_str() == object.metadata.uid.as_deref());
+    let recorded = record.iter().filter_map(|record| record["conditions"].as_array()).flatten();
+    list(object, "/status/conditions").chain(recorded).filter_map(of_value).collect()
 }
 
 /// The condition of a type.

@@ -158,13 +158,26 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     // It is in progress: the blocker of its target blocks it.
     let reports = [find(SUCCEEDED), find(RECONCILING)];
     let is_reported = reports.iter().any(Option::is_some) && node.health.state != State::Unreported;
-    let cause = if is_reported || is_new(node, facts) {
+    let cause = if let Some(refused) = status_refused(node, facts) {
+        Cause::with(&node.identity, "StatusRefused").message(&refused.message).since(refused.since)
+    } else if is_reported || is_new(node, facts) {
         own(node, "UnderWay")
     } else {
         let message = warnings::after("", node, facts);
         Cause::with(&node.identity, "NotCarriedOut").message(message).since(node.created)
     };
     Step::to([target], Some(cause))
+}
+
+/// The warning that the status of a command cannot be written, unless it was since: what it says may be outdated.
+fn status_refused<'f>(node: &'f Node, facts: &'f Facts) -> Option<&'f Warning> {
+    let written = last_write(&node.object.metadata, |entry| {
+        entry.manager.as_deref() == Some(RUNNER) && entry.subresource.as_deref() == Some("status")
+    })?;
+    let is_newer = |at: Timestamp| at.duration_since(written) > RESOLUTION_OF_WRITES;
+    warnings::current(node, facts).find(|warning| {
+        warning.by == RUNNER && warning.reason == "StatusRefused" && warning.at.is_some_and(is_newer)
+    })
 }
 
 fn own(node: &Node, fallback: &str) -> Cause {

@@ -4,6 +4,7 @@
 use catena_api::{command::BOUND, keys};
 use catena_cluster::{Identity, State, conditions, replicas, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
 
 use super::{Facts, reasons};
 use crate::{Finalizer, Node};
@@ -58,7 +59,7 @@ fn is_open(state: State) -> bool {
     matches!(state, State::Moving | State::Unreported | State::Stuck)
 }
 
-/// Whether an object is a command: one of ours, or one that command-binder has reported on. A `targetRef` alone is no
+/// Whether an object is a command: one of ours, or one that command-runner or command-binder has reported on. A `targetRef` alone is no
 /// evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
 pub fn is_command(node: &Node) -> bool {
     let is_ours =
@@ -70,7 +71,8 @@ pub fn is_command(node: &Node) -> bool {
     let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
     let may_be_of_binder =
         writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
-    is_ours || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
+    let is_run = node.object.annotations().contains_key(keys::RUN);
+    is_ours || is_run || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
 }
 
 /// Whether an object is a command that is not finished.

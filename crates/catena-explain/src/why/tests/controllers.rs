@@ -491,6 +491,55 @@ fn a_command_of_another_project_is_not_bound_while_command_binder_does_not_run()
 }
 
 #[test]
+fn a_status_of_a_command_that_cannot_be_written_is_no_progress_of_it_or_of_the_next_one() {
+    let reason_at = |warned: &str| {
+        let write = json!([{"manager": "command-runner", "subresource": "status", "time": THEN}]);
+        let conditions =
+            [condition("Bound", "True", "Bound", ""), condition("Succeeded", "Unknown", "Running", "")];
+        let body = json!({"metadata": {"managedFields": write}, "status": {"conditions": conditions}});
+        let waiting = json!({"metadata": {"creationTimestamp": "2026-01-01T00:08:00Z"}});
+        let objects = [deployment(ready()), command("r1", true, body), command("r2", true, waiting)];
+        let mut surroundings = calm();
+        surroundings.warnings.push(Warning {
+            about: "BasicDeploymentRestart/r1".into(),
+            by: "command-runner".into(),
+            reason: "StatusRefused".into(),
+            at: warned.parse().ok(),
+            ..Warning::default()
+        });
+        ["r1", "r2"].map(|name| {
+            let asked = format!("BasicDeploymentRestart/{name}");
+            ask(&asked, &objects, &surroundings).root_cause.unwrap().reason
+        })
+    };
+    assert_eq!(reason_at("2026-01-01T00:08:00Z"), ["StatusRefused", "StatusRefused"]);
+    assert_eq!(reason_at(THEN), ["Running", "Queued"], "it was written since");
+}
+
+#[test]
+fn a_command_that_is_reported_in_an_annotation_is_explained_by_that() {
+    let reason = |status: &str, reason: &str| {
+        let uid = "Polish/p1";
+        let record = json!({"uid": uid, "conditions": [condition("Succeeded", status, reason, "")]});
+        let metadata = json!({"annotations": {"catena.dev/run": record.to_string()}});
+        let polish = object("shoes.dev/v1", "Polish", "p1", Some(WEB), json!({"metadata": metadata}));
+        let mut surroundings = calm();
+        surroundings.is_declared_command = true;
+        surroundings.warnings.push(Warning {
+            about: uid.into(),
+            by: "command-binder".into(),
+            reason: "TargetNotFound".into(),
+            ..Warning::default()
+        });
+        let answer = ask(uid, &[deployment(ready()), polish], &surroundings);
+        (answer.well, answer.root_cause.map(|cause| cause.reason))
+    };
+    assert_eq!(reason("True", "Complete"), (true, None));
+    assert_eq!(reason("Unknown", "Paused"), (false, Some("Paused".into())));
+    assert_eq!(reason("False", "Superseded"), (false, Some("Superseded".into())));
+}
+
+#[test]
 fn a_warning_of_command_binder_counts_until_it_binds_the_command() {
     let polish = |manager: &str, time: &str| {
         let write = json!([{"manager": manager, "time": time, "fieldsV1": {"f:metadata": {}}}]);
