@@ -43,6 +43,7 @@ reasons! {
     EXPIRY_UNKNOWN = "ExpiryUnknown",
     FILTER_FAILED = "FilterFailed",
     FORMER_CHILD_LEAVING = "FormerChildLeaving",
+    INVALID_BINDING = "InvalidBinding",
     INVALID_REFERENCE = "InvalidReference",
     KIND_NOT_LISTED = "KindNotListed",
     KIND_NOT_NAMESPACED = "KindNotNamespaced",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use catena_api::keys;
+use catena_api::{keys, reason};
 use k8s_openapi::{
     api::core::v1::ObjectReference,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
@@ -14,9 +14,6 @@ use operator_watch::{Cache, Failure, PrunedObject, Report, Watch, Watches};
 use serde::Deserialize;
 
 use crate::{definition::describe, kind::CommandKind};
-
-/// The reason of Events about definitions that describe no kind of commands.
-const INVALID_BINDING: &str = "InvalidBinding";
 
 /// A definition with the label of commands, as one that describes a kind. One with a mistake cannot be read as such: as with settings,
 /// a mistake changes nothing, and the last kind stays, because the commands of a kind that went would no longer be counted.
@@ -83,12 +80,12 @@ impl Report for InvalidBindings {
     }
 
     fn is_unreadable(&self, definition: &ObjectReference, mistake: &str, _: &Failure) {
-        let event = Events::warning(INVALID_BINDING, mistake);
-        self.0.publish_lasting(definition, INVALID_BINDING, mistake, event);
+        let event = Events::warning(reason::INVALID_BINDING, mistake);
+        self.0.publish_lasting(definition, reason::INVALID_BINDING, mistake, event);
     }
 
     fn is_mended(&self, definition: &ObjectReference, _: &str) {
-        self.0.resolved(definition, INVALID_BINDING);
+        self.0.resolved(definition, reason::INVALID_BINDING);
     }
 }
 
