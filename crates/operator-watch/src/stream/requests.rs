@@ -19,7 +19,7 @@ use crate::{Discovery, Live, PrunedObject, decode::Received};
 const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest text of a page of several objects, in bytes, which is in memory as a whole. One object can be longer: the API
 /// server writes some characters as six bytes.
-const MAX_PAGE: u64 = 8 * 1024 * 1024;
+const MAX_PAGE: u64 = 3 * 512 * 1024;
 /// Time limit for starting a watch: the API server answers before the first change.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds after which the server ends a watch, so that a dead connection is noticed soon.
@@ -160,7 +160,7 @@ pub(crate) async fn page<K: DeserializeOwned>(
         if (text.len() as u64) < longest {
             return read_page(&text, take);
         }
-        *limit = (*limit / 8).max(1);
+        *limit = (*limit / 2).max(1);
     }
 }
 

@@ -311,7 +311,7 @@ async fn a_page_whose_text_is_too_long_is_asked_for_again_with_fewer_objects() {
     let cache = server.caches(&Watches::default());
     until_kept(&cache, &[("a", "x")]).await;
     let asked = server.asked();
-    assert!(asked[0].1.contains("limit=50") && asked[1].1.contains("limit=6"), "{asked:?}");
+    assert!(asked[0].1.contains("limit=50") && asked[1].1.contains("limit=25"), "{asked:?}");
     assert_eq!(cache.watch().problem(), None);
 }
 
@@ -327,17 +327,19 @@ async fn the_pages_after_one_whose_text_is_too_long_have_fewer_objects_too() {
     let cache = server.caches(&Watches::default());
     until_kept(&cache, &[("a", "x"), ("b", "y")]).await;
     let next = &server.asked()[2].1;
-    assert!(next.contains("limit=6&") && next.contains("continue=more"), "{next}");
+    assert!(next.contains("limit=25&") && next.contains("continue=more"), "{next}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_is_read_however_long_its_text_is() {
     let large = "x".repeat(9_000_000);
     let list = || Answer::List("1", vec![good("a", 1, &large)]);
-    let server = Server::that_answers([list(), list(), list(), Answer::Events(vec![])]);
+    let server =
+        Server::that_answers([list(), list(), list(), list(), list(), list(), Answer::Events(vec![])]);
     let cache = server.caches(&Watches::default());
     until_kept(&cache, &[("a", &large)]).await;
-    assert!(server.asked()[2].1.contains("limit=1"), "{:?}", server.asked());
+    let limit = |number: u32| server.asked()[5].1.contains(&format!("limit={number}"));
+    assert!(limit(1) && !limit(12), "{:?}", server.asked());
 }
 
 #[tokio::test(start_paused = true)]
