@@ -293,13 +293,18 @@ mod tests {
     }
 
     #[test]
-    fn the_conditions_of_a_command_may_be_in_an_annotation_but_not_in_that_of_another_one() {
-        for (uid, expected) in [("one", (State::Failed, "Late")), ("copy", (State::Moving, "Bound"))] {
+    fn the_conditions_of_a_command_may_be_in_an_annotation_but_not_those_of_others() {
+        for (group, uid, expected) in [
+            ("ops.example", "one", (State::Failed, "Late")),
+            ("ops.example", "copy", (State::Moving, "Bound")),
+            ("apps", "one", (State::Moving, "Bound")),
+            ("catena.dev", "one", (State::Moving, "Bound")),
+        ] {
             let record = json!({"uid": "one", "conditions": [{"type": "Succeeded", "status": "False", "reason": "Late"}]});
             let metadata = json!({"uid": uid, "annotations": {(keys::RUN): record.to_string()}});
             let bound = json!([{"type": "Bound", "status": "True", "reason": "Bound"}]);
             let (found, reason) = state(
-                "ops.example/v1",
+                &format!("{group}/v1"),
                 "Drain",
                 json!({"metadata": metadata, "status": {"conditions": bound}}),
             );

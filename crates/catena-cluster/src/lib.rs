@@ -30,7 +30,7 @@ pub use self::{
     lost::{LostField, lost},
     object::{
         Identity, ObjectName, condition, conditions, created, deleted, first_owner, last_write, list, number,
-        text,
+        run_record, text,
     },
     pages::{PAGE_SIZE, Pages},
     pods::{last_words, shortened},

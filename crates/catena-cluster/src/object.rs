@@ -122,13 +122,21 @@ pub fn first_owner(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     owners.iter().find(|owner| owner.controller == Some(true)).or_else(|| owners.first())
 }
 
-/// The conditions of an object of any kind; malformed ones are omitted. Those of a command whose status has no room for them are in an
-/// annotation; that on a copy is about another command.
+/// The record of command-runner on a command whose status has no room for it. That on a copy is about another command, and on an
+/// object of Kubernetes or of our kinds it is somebody else's.
+#[must_use]
+pub fn run_record(object: &DynamicObject) -> Option<Value> {
+    let (group, _) = object.types.as_ref()?.api_version.split_once('/')?;
+    let is_foreign = group.contains('.') && group != keys::GROUP && !group.ends_with(".k8s.io");
+    let record = object.annotations().get(keys::RUN).filter(|_| is_foreign)?;
+    let record: Value = serde_json::from_str(record).ok()?;
+    (record["uid"].as_str() == object.metadata.uid.as_deref()).then_some(record)
+}
+
+/// The conditions of an object of any kind; malformed ones are omitted.
 #[must_use]
 pub fn conditions(object: &DynamicObject) -> Vec<Condition> {
-    let record: Option<Value> =
-        object.annotations().get(keys::RUN).and_then(|text| serde_json::from_str(text).ok());
-    let record = record.filter(|record| record["uid"].as_str() == object.metadata.uid.as_deref());
+    let record = run_record(object);
     let recorded = record.iter().filter_map(|record| record["conditions"].as_array()).flatten();
     list(object, "/status/conditions").chain(recorded).filter_map(of_value).collect()
 }

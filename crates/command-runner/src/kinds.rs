@@ -37,7 +37,9 @@ fn watched(kind: &Arc<CommandKind>, memory: &Memory) -> Option<DynamicKind<Comma
     Some(kind.watched("", move |object| {
         let uid = object.metadata.uid.clone().unwrap_or_default();
         let row = CommandRow::of(&of, &run, object);
-        memory.came(&of.id, &uid, row.target_id());
+        if !memory.is_still_at_work(&uid, &row) {
+            memory.came(&of.id, &uid, row.target_id());
+        }
         row
     }))
 }

@@ -64,12 +64,9 @@ impl Memory {
         self.shared.lock().kinds = kinds;
     }
 
-    /// Records a command that came or changed. One that ran and lost its owner, as by `kubectl replace`, is still at work on its target.
+    /// Records a command that came or changed.
     pub fn came(&self, kind: &Arc<str>, uid: &str, target: Option<&TargetId>) {
         let shared = &mut *self.shared.lock();
-        if target.is_none() && shared.commands.get(uid).is_some_and(|known| known.ran) {
-            return;
-        }
         if let Some(target) = target {
             shared.by_target.entry(target.clone()).or_default().insert(uid.into(), kind.clone());
         }
@@ -80,6 +77,11 @@ impl Memory {
             known.left.push(former.clone());
         }
         shared.leave(&former, uid);
+    }
+
+    /// Whether a command that ran has lost its owner, as by `kubectl replace`: it is still at work on its target.
+    pub fn is_still_at_work(&self, uid: &str, row: &CommandRow) -> bool {
+        row.target.is_some() && row.target_id().is_none() && self.has_run(uid)
     }
 
     /// The targets that a command has left since the last call. While it is recorded that it [came](Self::came), its store is locked,
@@ -123,6 +125,7 @@ impl Memory {
             .iter()
             .filter(|(_, kind)| self.triggers.is_served(kind) != Ok(false))
             .filter_map(|(uid, kind)| self.triggers.object(kind, uid))
+            // Without an owner it is still at work.
             .filter(|command| command.row.target_id().is_none_or(|own| own == target))
             .collect();
         line.sort_by_cached_key(|command| recent(command));
@@ -272,16 +275,18 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_ran_leaves_its_target_for_another_one_only() {
+    fn a_command_that_ran_and_lost_its_owner_is_still_at_work_unless_it_names_no_target_any_more() {
         let memory = Memory::new(Triggers::default(), || None);
-        let one = command(&kind("a", &json!({})), "one", 1, &json!({}));
-        let (own, other) = (one.row.target_id(), TargetId { namespace: "here".into(), uid: "other".into() });
-        memory.came(&one.kind_id, "one", own);
-        memory.ran(&one);
-        memory.came(&one.kind_id, "one", None);
-        assert!(memory.left("one").is_empty() && memory.shared.lock().by_target.contains_key(own.unwrap()));
-        memory.came(&one.kind_id, "one", Some(&other));
-        assert_eq!(memory.left("one").as_slice(), own.cloned().as_slice());
+        let (kind, bare) = (kind("a", &json!({})), json!({"metadata": {"ownerReferences": null}}));
+        let bound = command(&kind, "one", 1, &json!({}));
+        let mut bare = Arc::into_inner(command(&kind, "one", 1, &bare)).unwrap();
+        memory.came(&bound.kind_id, "one", bound.row.target_id());
+        assert!(!memory.is_still_at_work("one", &bare.row), "it has not run");
+        memory.ran(&bound);
+        assert!(memory.is_still_at_work("one", &bare.row));
+        assert!(!memory.is_still_at_work("one", &bound.row), "it is bound");
+        bare.row.target = None;
+        assert!(!memory.is_still_at_work("one", &bare.row), "it is no command of its kind any more");
     }
 
     #[test]

@@ -169,12 +169,10 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     Step::to([target], Some(cause))
 }
 
-/// The warning that the status of a command cannot be written, unless it was since: what it says may be outdated.
+/// The warning that the status of a command cannot be written, unless it was reported on since.
 fn status_refused<'f>(node: &'f Node, facts: &'f Facts) -> Option<&'f Warning> {
-    let written = last_write(&node.object.metadata, |entry| {
-        entry.manager.as_deref() == Some(RUNNER) && entry.subresource.as_deref() == Some("status")
-    })?;
-    let is_newer = |at: Timestamp| at.duration_since(written) > RESOLUTION_OF_WRITES;
+    let written = last_write(&node.object.metadata, |entry| entry.manager.as_deref() == Some(RUNNER));
+    let is_newer = |at: Timestamp| written.is_none_or(|then| at.duration_since(then) > RESOLUTION_OF_WRITES);
     warnings::current(node, facts).find(|warning| {
         warning.by == RUNNER && warning.reason == "StatusRefused" && warning.at.is_some_and(is_newer)
     })
@@ -214,7 +212,7 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
     match bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty()) {
         Some(reason) => told(not_bound(node, reason)),
         // It has not been bound for as long as it exists.
-        None => told(not_bound(node, silent)).since(node.created),
+        None => foreign(node, facts).unwrap_or_else(|| told(not_bound(node, silent)).since(node.created)),
     }
 }
 

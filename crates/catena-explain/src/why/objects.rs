@@ -2,9 +2,8 @@
 //! compared with the numbers of the same object and with its pods.
 
 use catena_api::{command::BOUND, keys};
-use catena_cluster::{Identity, State, conditions, replicas, text};
+use catena_cluster::{Identity, State, conditions, replicas, run_record, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::ResourceExt;
 
 use super::{Facts, reasons};
 use crate::{Finalizer, Node};
@@ -59,8 +58,8 @@ fn is_open(state: State) -> bool {
     matches!(state, State::Moving | State::Unreported | State::Stuck)
 }
 
-/// Whether an object is a command: one of ours, or one that command-runner or command-binder has reported on. A `targetRef` alone is no
-/// evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
+/// Whether an object is a command: one of ours, or one with a report of command-binder or a record of command-runner. A `targetRef`
+/// alone is no evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
 pub fn is_command(node: &Node) -> bool {
     let is_ours =
         node.identity.group() == keys::GROUP && text(&node.object, "/spec/targetRef/name").is_some();
@@ -71,8 +70,9 @@ pub fn is_command(node: &Node) -> bool {
     let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
     let may_be_of_binder =
         writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
-    let is_run = node.object.annotations().contains_key(keys::RUN);
-    is_ours || is_run || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
+    is_ours
+        || run_record(&node.object).is_some()
+        || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
 }
 
 /// Whether an object is a command that is not finished.

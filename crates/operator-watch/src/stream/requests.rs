@@ -102,7 +102,7 @@ impl Watch<PrunedObject> {
 
 impl<K: DeserializeOwned> Watch<K> {
     /// Requests a page of the list, the first one without a token, and passes each object to `take` before the next one is
-    /// decoded. `limit` is the maximum number of objects, which is reduced while they are too large.
+    /// decoded. `limit` is the maximum number of objects, which follows their size.
     pub(super) async fn page(
         &self,
         limit: &mut u32,
@@ -143,7 +143,7 @@ impl<K: DeserializeOwned> Watch<K> {
 }
 
 /// Requests a page of at most so many objects, passes each to `take`, and returns the metadata of the list. While its text is
-/// too long, the limit is reduced.
+/// too long, the limit is reduced; after a short one, it is raised.
 pub(crate) async fn page<K: DeserializeOwned>(
     client: &Client,
     list: impl Fn(&ListParams) -> Result<http::Request<Vec<u8>>, request::Error>,
@@ -157,7 +157,11 @@ pub(crate) async fn page<K: DeserializeOwned>(
         let longest = if *limit == 1 { u64::MAX } else { MAX_PAGE };
         let (answer, mut text) = (client.request_stream(request).await?.take(longest), Vec::new());
         pin!(answer).read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
-        if (text.len() as u64) < longest {
+        let length = text.len() as u64;
+        if length < longest {
+            if length < MAX_PAGE / 4 {
+                *limit = limit.saturating_mul(2);
+            }
             return read_page(&text, take);
         }
         *limit = (*limit / 2).max(1);

@@ -316,18 +316,22 @@ async fn a_page_whose_text_is_too_long_is_asked_for_again_with_fewer_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pages_after_one_whose_text_is_too_long_have_fewer_objects_too() {
-    let large = "x".repeat(3_000_000);
+async fn the_pages_after_one_whose_text_is_too_long_have_fewer_objects_until_one_is_short() {
+    let (large, medium) = ("x".repeat(3_000_000), "x".repeat(500_000));
     let server = Server::that_answers([
         Answer::Page(["a", "b", "c"].map(|uid| good(uid, 1, &large)).into()),
-        Answer::Page(vec![good("a", 1, "x")]),
-        Answer::List("1", vec![good("b", 1, "y")]),
+        Answer::Page(vec![good("a", 1, &medium)]),
+        Answer::Page(vec![good("b", 1, "y")]),
+        Answer::Page(vec![good("c", 1, "z")]),
+        Answer::List("1", vec![good("d", 1, "w")]),
         Answer::Events(vec![]),
     ]);
     let cache = server.caches(&Watches::default());
-    until_kept(&cache, &[("a", "x"), ("b", "y")]).await;
-    let next = &server.asked()[2].1;
-    assert!(next.contains("limit=25&") && next.contains("continue=more"), "{next}");
+    until_kept(&cache, &[("a", &medium), ("b", "y"), ("c", "z"), ("d", "w")]).await;
+    for (page, limit) in [(2, 25), (3, 50), (4, 50)] {
+        let next = &server.asked()[page].1;
+        assert!(next.contains(&format!("limit={limit}&")) && next.contains("continue=more"), "{next}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -88,6 +88,7 @@ where
             let list =
                 self.watch.page(&mut limit, token, take).await.map_err(|error| self.failure(&error))?;
             self.status.progressed();
+            limit = limit.min(PAGE);
             token = list.continue_.filter(|token| !token.is_empty());
             if token.is_none() {
                 break list.resource_version;

@@ -540,6 +540,23 @@ fn a_command_that_is_reported_in_an_annotation_is_explained_by_that() {
 }
 
 #[test]
+fn a_command_that_is_reported_in_an_annotation_is_not_bound_for_the_reason_that_command_binder_tells() {
+    let uid = "Polish/p1";
+    let record = json!({"uid": uid, "conditions": [condition("Succeeded", "Unknown", "NotBound", "")]});
+    let metadata = json!({"annotations": {"catena.dev/run": record.to_string()}});
+    let polish = object("shoes.dev/v1", "Polish", "p1", None, json!({"metadata": metadata}));
+    let mut surroundings = calm();
+    surroundings.warnings.push(Warning {
+        about: uid.into(),
+        by: "command-binder".into(),
+        reason: "OwnershipRefused".into(),
+        ..Warning::default()
+    });
+    let cause = ask(uid, &[polish], &surroundings).root_cause.unwrap();
+    assert_eq!(cause.reason, "OwnershipRefused");
+}
+
+#[test]
 fn a_warning_of_command_binder_counts_until_it_binds_the_command() {
     let polish = |manager: &str, time: &str| {
         let write = json!([{"manager": manager, "time": time, "fieldsV1": {"f:metadata": {}}}]);
