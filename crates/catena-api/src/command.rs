@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{keys, schema};
 
@@ -94,6 +95,14 @@ pub struct TargetRef {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub namespace: Option<String>,
+}
+
+/// The report of command-runner in the annotation [`keys::RUN`] of a command whose status has no room for it. That on a copy is about
+/// another command, and is none.
+#[must_use]
+pub fn run_record(metadata: &ObjectMeta) -> Option<Value> {
+    let record: Value = serde_json::from_str(metadata.annotations.as_ref()?.get(keys::RUN)?).ok()?;
+    (record["uid"] == metadata.uid.as_deref()?).then_some(record)
 }
 
 /// The state of a command.

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use catena_api::keys;
+use catena_api::{command, keys};
 use catena_terminal::sanitized;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference,
 };
-use kube::{ResourceExt, core::DynamicObject};
+use kube::core::DynamicObject;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -122,15 +122,13 @@ pub fn first_owner(metadata: &ObjectMeta) -> Option<&OwnerReference> {
     owners.iter().find(|owner| owner.controller == Some(true)).or_else(|| owners.first())
 }
 
-/// The record of command-runner on a command whose status has no room for it. That on a copy is about another command, and on an
-/// object of Kubernetes or of our kinds it is somebody else's.
+/// The [record](command::run_record) of command-runner on a command. On an object of Kubernetes or of our kinds, which all have a
+/// status, it is somebody else's.
 #[must_use]
 pub fn run_record(object: &DynamicObject) -> Option<Value> {
     let (group, _) = object.types.as_ref()?.api_version.split_once('/')?;
     let is_foreign = group.contains('.') && group != keys::GROUP && !group.ends_with(".k8s.io");
-    let record = object.annotations().get(keys::RUN).filter(|_| is_foreign)?;
-    let record: Value = serde_json::from_str(record).ok()?;
-    (record["uid"].as_str() == object.metadata.uid.as_deref()).then_some(record)
+    command::run_record(&object.metadata).filter(|_| is_foreign)
 }
 
 /// The conditions of an object of any kind; malformed ones are omitted.

@@ -4,8 +4,7 @@ use std::{cmp::Ordering, sync::Arc};
 
 use catena_api::{
     CommandStatus,
-    command::{RecentCommand, SUCCEEDED},
-    keys,
+    command::{RecentCommand, SUCCEEDED, run_record},
 };
 use command_kinds::{
     CommandKind, Object, Reference, Scope,
@@ -76,7 +75,8 @@ impl CommandRow {
         let metadata = object.metadata.clone();
         let mut object = kind.whole(object);
         let status = object.as_object_mut().and_then(|fields| fields.remove("status"));
-        let (status, annotated) = (reported(status.unwrap_or_default()), annotated(&metadata));
+        let (status, annotated) =
+            (reported(status.unwrap_or_default()), run_record(&metadata).map(reported).unwrap_or_default());
         let whole = Object(&object);
         let is_command = kind.filter.as_ref().is_none_or(|filter| whole.holds(filter).unwrap_or(false));
         let target = kind.target.as_ref().filter(|_| is_command).map(|target| target.read(&whole));
@@ -159,14 +159,6 @@ fn reported(status: Value) -> CommandStatus {
         status.conditions.clear();
     }
     status
-}
-
-/// The report in an annotation. That on a copy of a command is about another one.
-fn annotated(metadata: &ObjectMeta) -> CommandStatus {
-    let text = metadata.annotations.as_ref().and_then(|all| all.get(keys::RUN));
-    let record: Value = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let is_own = metadata.uid.as_deref().is_some_and(|uid| record["uid"] == uid);
-    if is_own { reported(record) } else { CommandStatus::default() }
 }
 
 /// The value of the annotation with a report.
