@@ -100,11 +100,12 @@ impl Children {
                             seen.unserved.push(kind.clone());
                             continue;
                         }
-                        Ok(Some((other, _))) => format!(
+                        Ok(Some((other, _))) if other.api_version != kind.api_version => format!(
                             "{} {} is not served any more, but {} is: list that under children in the controller's settings",
                             kind.api_version, kind.kind, other.api_version
                         ),
-                        Err(_) => problem,
+                        // What was served a moment ago is listed soon.
+                        Ok(Some(_)) | Err(_) => problem,
                     }
                 }
                 Some(problem) => problem,
@@ -144,6 +145,8 @@ impl Known {
 mod tests {
     use catena_api::contract::ReplicaContract;
     use kube::Config;
+    use operator_kit::testing::{Answer, Sent, answering};
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -172,5 +175,42 @@ mod tests {
         let mapped = caches(&[kind("Deployment", tokenless)]);
         assert!(!Arc::ptr_eq(&before[0], &mapped[0]), "its rows have the outputs of the former contract");
         assert!(ended.upgrade().is_none(), "a kind that is no longer listed is no longer watched");
+    }
+
+    /// A cluster whose lists are answered as if no kind were served, while its discovery has Deployments in this version.
+    fn serving(version: &'static str) -> Client {
+        let group_version = format!("apps/{version}");
+        let versions = json!({"groupVersion": group_version, "version": version});
+        let groups = json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [{
+            "name": "apps", "versions": [versions], "preferredVersion": versions,
+        }]});
+        let resources = json!({
+            "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version,
+            "resources": [{
+                "name": "deployments", "singularName": "deployment", "kind": "Deployment",
+                "namespaced": true, "verbs": ["list"],
+            }],
+        });
+        let answer = move |sent: &Sent| match &*sent.uri {
+            "/apis" => Answer::Json(200, groups.clone()),
+            uri if uri == format!("/apis/{group_version}") => Answer::Json(200, resources.clone()),
+            _ => Answer::Json(404, Value::from("404 page not found")),
+        };
+        answering(answer).0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_served_in_another_version_is_told_with_it_and_one_that_has_just_come_is_not() {
+        let moved = "apps/v1 Deployment is not served any more, but apps/v2 is: list that under children in the controller's \
+                     settings";
+        for (version, is_moved) in [("v2", true), ("v1", false)] {
+            let client = serving(version);
+            let discovery = Discovery::new(client.clone());
+            let children = Children::new(client, discovery, Watches::default(), Queue::default());
+            let known = children.of(&[kind("Deployment", ReplicaContract::default())]);
+            let seen = children.seen(&known, "shop", "u1", |_| true).await;
+            let problem = seen.problem.expect("nothing is known of them");
+            assert_eq!(problem == moved, is_moved, "{version}: {problem}");
+        }
     }
 }
