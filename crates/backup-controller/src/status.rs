@@ -81,10 +81,12 @@ pub fn failed(
     status(observed, held, State::Failed, last.attempt, Some(last), reason, message)
 }
 
-/// A backup cannot be created.
+/// A backup cannot be created. One that was found before may still run.
 #[must_use]
 pub fn blocked(observed: &Observed, held: &Held, attempt: u32, failure: &Failure) -> BackupStatus {
-    status(observed, held, State::Blocked, attempt, None, failure.reason, failure.message.clone())
+    let blocked =
+        status(observed, held, State::Blocked, attempt, None, failure.reason, failure.message.clone());
+    BackupStatus { backup: held.status.as_ref().and_then(|status| status.backup.clone()), ..blocked }
 }
 
 /// The object is released.

@@ -95,4 +95,11 @@ fn an_entry_that_protects_no_more_lets_go_what_cannot_be_backed_up_and_waits_for
     held(&mut observed).status = Some(status);
     held(&mut observed).situation = Some(Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }));
     assert_eq!(outcome(&decide(&observed)), None, "its backup still runs");
+    // Nor after that was told.
+    observed.backoffs = deferred();
+    let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
+    held(&mut observed).status = Some(status);
+    assert_eq!(outcome(&decide(&observed)), None, "its backup still runs");
+    held(&mut observed).since = ago(100_000);
+    assert_eq!(outcome(&decide(&observed)), Some(Outcome::GivenUp), "nobody knows of it any more");
 }
