@@ -116,6 +116,15 @@ impl Entry {
     }
 }
 
+impl Settings {
+    /// Each kind once, however many entries it has.
+    fn resources(&self) -> Vec<ApiResource> {
+        let kinds = self.kinds.values().filter_map(|kind| kind.resource().ok());
+        let kinds = kinds.map(|kind| ((kind.group.clone(), kind.plural.clone()), kind));
+        kinds.collect::<BTreeMap<_, _>>().into_values().collect()
+    }
+}
+
 impl Validate for Settings {
     fn validate(&self) -> Result<(), Vec<String>> {
         let problem = |(id, kind): (&String, &Entry)| {
@@ -132,7 +141,7 @@ pub async fn run(arguments: Arguments, options: &Options) -> anyhow::Result<Exit
     let operator = &Operator::<Settings>::start(crate::IDENTITY, arguments).await?;
     let client = operator.client.clone();
     let settings = operator.settings.current();
-    let kinds = settings.kinds.values().filter_map(|kind| kind.resource().ok()).collect();
+    let kinds = settings.resources();
     let kinds = match drainable(&client, &operator.discovery, kinds).await? {
         Drainable::Served(kinds) => kinds,
         Drainable::Obstacle(obstacle) => {

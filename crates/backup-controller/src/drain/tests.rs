@@ -198,3 +198,12 @@ fn the_page_shows_the_settings_that_a_drain_without_the_release_needs() {
     assert_eq!(settings.validate(), Ok(()));
     assert_eq!(settings.kinds["configmaps"].resource().unwrap(), ApiResource::erase::<ConfigMap>(&()));
 }
+
+#[test]
+fn a_kind_with_several_entries_is_drained_once() {
+    let entry = |version: &str| json!({"apiVersion": version, "kind": "ConfigMap", "resource": "configmaps"});
+    let settings = json!({"kinds": {"a": entry("v1"), "b": entry("v1"), "c": entry("x.dev/v1")}});
+    let settings: Settings = serde_json::from_value(settings).unwrap();
+    let groups: Vec<_> = settings.resources().into_iter().map(|kind| kind.group).collect();
+    assert_eq!(groups, ["", "x.dev"]);
+}
