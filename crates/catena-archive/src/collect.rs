@@ -117,11 +117,17 @@ pub async fn collect(
     collection.dependents().await?;
     collection.owners().await?;
     collection.definitions().await?;
-    let Collection { folder, refused, mut saved, .. } = collection;
+    let Collection { folder, refused, mut saved, commands, .. } = collection;
     if saved.objects.is_empty() {
         return refused.map_or(Ok(saved), Err);
     }
-    saved.complete = folder.end(saved.keeps_former)?;
+    // A command owns nothing that may be there, and one that is gone would run again.
+    let is_gone = |kind: &str| {
+        let mut commands = commands.iter().filter(|command| command.full_name() == kind);
+        let is_read = |gap: &Gap, kind: &Kind| gap.what.split('/').next() != Some(&kind.resource.plural);
+        commands.any(|command| saved.not_seen.iter().all(|gap| is_read(gap, command)))
+    };
+    saved.complete = folder.end(|kind| saved.keeps_former && !is_gone(kind))?;
     Ok(saved)
 }
 
@@ -271,6 +277,11 @@ impl Collection<'_> {
                     Err(error) => self.miss(Gap::of(format!("{}/{name}", kind.resource.plural), &error)),
                 }
             }
+        }
+        // What is there may belong to something that was not read.
+        for Candidate { kind, metadata } in candidates.iter().filter(|_| self.saved.keeps_former) {
+            let object = Identity::in_metadata(&kind.resource.api_version, &kind.resource.kind, metadata);
+            self.folder.keep(&kind.full_name(), &object);
         }
         self.name_used();
         self.count_others(&candidates);

@@ -43,6 +43,15 @@ pub struct Scope {
     pub namespace: Option<String>,
 }
 
+impl Scope {
+    /// Whether nothing of a former scope would be taken for gone, because it is not looked for. A category may have got further
+    /// kinds.
+    fn covers(&self, former: &Self) -> bool {
+        let is_wider = !former.kinds.is_empty() && former.kinds.is_subset(&self.kinds);
+        self.namespace == former.namespace && (is_wider || self.kinds == former.kinds)
+    }
+}
+
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let chosen = self.kinds.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -125,9 +134,8 @@ impl Folder {
         }
         let former = if path.join(INDEX).is_file() {
             let index = Index::read(path)?;
-            // What the new one does not cover would be taken for gone.
             ensure!(
-                index.scope == scope,
+                scope.covers(&index.scope),
                 "{place} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace \
                  and --all-namespaces as before",
                 index.scope
@@ -204,16 +212,15 @@ impl Folder {
         self.new.not_seen.push(gap.to_string());
     }
 
-    /// Puts the new backup into the place of the former one, and removes the files of objects that are gone; no file if the
-    /// former ones are kept, because something that was not read, or what it owns, may still be there. Returns whether the backup
-    /// is complete, which lacks nothing.
+    /// Puts the new backup into the place of the former one, and removes the files of objects that are gone, but none of a kind
+    /// whose former files are kept, because something that was not read, or what it owns, may still be there. Returns whether the
+    /// backup is complete, which lacks nothing.
     ///
     /// # Errors
     /// When a file cannot be written or removed.
-    pub fn end(mut self, keeps_former: bool) -> Result<bool> {
-        if keeps_former {
-            self.new.files.extend(self.former.files.iter().cloned());
-        }
+    pub fn end(mut self, keeps_former: impl Fn(&str) -> bool) -> Result<bool> {
+        let is_kept = |file: &&String| file.split('/').nth(1).is_some_and(&keeps_former);
+        self.new.files.extend(self.former.files.iter().filter(is_kept).cloned());
         // If it is interrupted from here on, all files belong to the former backup, which may lack as much as before.
         let mut together = self.former.clone();
         together.files.extend(self.new.files.iter().cloned());
@@ -348,7 +355,7 @@ mod tests {
 
         /// Makes a backup of these objects.
         fn backup(&self, objects: &[&Manifest]) {
-            self.collected(objects).end(false).unwrap();
+            self.collected(objects).end(|_| false).unwrap();
         }
 
         fn collected(&self, objects: &[&Manifest]) -> Folder {
@@ -406,7 +413,7 @@ mod tests {
         folder.backup(&[&named("gone"), &named("web")]);
         let obstacle = folder.0.join(format!("shop/{DEPLOYMENTS}/api.yaml/full"));
         fs::create_dir_all(&obstacle).unwrap();
-        folder.collected(&[&named("api"), &named("web")]).end(false).unwrap_err();
+        folder.collected(&[&named("api"), &named("web")]).end(|_| false).unwrap_err();
         assert_eq!(folder.read(), [named("gone"), named("web")]);
         fs::remove_dir_all(obstacle.parent().unwrap()).unwrap();
         folder.backup(&[&named("api"), &named("web")]);
@@ -419,7 +426,7 @@ mod tests {
         let first = folder.collected(&[&named("web")]);
         let told = Folder::begin(&folder.0, Scope::default()).unwrap_err().to_string();
         assert!(told.starts_with("another backup is written to "), "{told}");
-        assert!(first.end(false).unwrap());
+        assert!(first.end(|_| false).unwrap());
         folder.backup(&[&named("web"), &named("api")]);
     }
 
@@ -453,7 +460,7 @@ mod tests {
             "{why:?}"
         );
         backup.lack(&Gap::new("deep", "too deep"));
-        assert!(!backup.end(false).unwrap());
+        assert!(!backup.end(|_| false).unwrap());
         assert_eq!(folder.read(), [named("web")]);
         assert!(!Index::read(&folder.0).unwrap().complete);
     }
@@ -524,13 +531,13 @@ mod tests {
         folder.backup(&[&web, &api, &job]);
         let mut second = folder.begin();
         second.lack(&Gap::new("basicdeployments", "forbidden"));
-        assert!(!second.end(true).unwrap());
+        assert!(!second.end(|_| true).unwrap());
         assert!(!Index::read(&folder.0).unwrap().complete);
         assert_eq!(folder.read().len(), 3);
         // All was read: one is being deleted, and another one is gone.
         let mut third = folder.collected(&[&web]);
         assert!(third.keep(DEPLOYMENTS, &api.identity()));
-        third.end(false).unwrap();
+        third.end(|_| false).unwrap();
         assert_eq!(folder.read(), [api, web]);
     }
 
@@ -539,7 +546,11 @@ mod tests {
         let folder = Temporary::new("scope");
         folder.backup(&[]);
         let shop = Scope { namespace: Some("shop".into()), ..Scope::default() };
-        let pods = Scope { kinds: ["pods".to_owned()].into(), ..Scope::default() };
+        let kinds = |kinds: &[&str]| Scope {
+            kinds: kinds.iter().map(|&kind| kind.to_owned()).collect(),
+            ..Scope::default()
+        };
+        let pods = kinds(&["pods"]);
         for other in [shop, pods] {
             let told = Folder::begin(&folder.0, other.clone()).unwrap_err().to_string();
             assert!(
@@ -548,5 +559,11 @@ mod tests {
             );
             assert!(Index::read(&folder.0).unwrap().complete);
         }
+        // A category has got a further kind, or it is chosen beside the former ones.
+        let chosen = Temporary::new("wider");
+        let begin = |scope: &Scope| Folder::begin(&chosen.0, scope.clone());
+        begin(&kinds(&["pods"])).unwrap().end(|_| false).unwrap();
+        begin(&kinds(&["pods", "secrets"])).unwrap().end(|_| false).unwrap();
+        assert!(begin(&kinds(&["pods"])).is_err() && begin(&Scope::default()).is_err());
     }
 }

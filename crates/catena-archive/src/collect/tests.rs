@@ -128,10 +128,12 @@ async fn a_command_of_others_is_left_out_and_an_ordinary_dependent_is_saved() {
     let forged = Temporary::new("forged");
     let cluster = server(|uri| {
         let settings = json!({"settings.yaml": "kinds: [{group: acme.dev, resource: reindexes}]"});
-        let items = json!([{"metadata": {"name": "b", "namespace": "tenant"}, "data": settings}]);
-        if uri.contains("/clusterroles/catena.dev:once-per-cluster:command-binder") {
-            let annotations = json!({"meta.helm.sh/release-namespace": "catena-system"});
-            return Some((StatusCode::OK, json!({"metadata": {"name": "once", "annotations": annotations}})));
+        let labels = json!({"app.kubernetes.io/component": "command-binder"});
+        let metadata = json!({"name": "b", "namespace": "tenant", "labels": labels});
+        let items = json!([{"metadata": metadata, "data": settings}]);
+        if uri.contains("/clusterrolebindings?") {
+            let subjects = json!([{"kind": "ServiceAccount", "name": "b", "namespace": "catena-system"}]);
+            return Some(list(&[json!({"metadata": {"name": "b", "labels": labels}, "subjects": subjects})]));
         }
         let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items});
         uri.starts_with("/api/v1/configmaps?").then_some((StatusCode::OK, list))
@@ -252,4 +254,33 @@ async fn an_owner_that_many_objects_name_is_asked_for_once() {
     assert_eq!(saved.not_seen, [Gap::new("StatefulSet/gone", "it is gone")]);
     let asked = requests.lock().unwrap().iter().filter(|request| request.ends_with("/gone")).count();
     assert_eq!(asked, 1);
+}
+
+#[tokio::test]
+async fn a_command_that_is_gone_is_not_kept_for_what_could_not_be_read() {
+    let folder = Temporary::new("gone-command");
+    let backup = async |restarts: &'static [&str], unread: &'static str| {
+        let cluster = server(move |uri| {
+            let path = uri.split('?').next()?;
+            let named = |name: &&str| json!({"metadata": {"name": name, "namespace": "shop", "uid": name}});
+            match path.rsplit('/').next()? {
+                plural if plural == unread => Some(forbidden(unread)),
+                "basicdeploymentrestarts" => Some(list(&restarts.iter().map(named).collect::<Vec<_>>())),
+                "customresourcedefinitions" => {
+                    Some(list(&[json!({"metadata": {"name": "basicdeploymentrestarts.catena.dev"}})]))
+                }
+                _ => None,
+            }
+        });
+        let kinds = ["basicdeployments", "basicdeploymentrestarts"];
+        let kinds = kinds.map(|word| cluster.kinds.find(word).unwrap().clone());
+        collect(&cluster, &folder.0, &kinds, Some("shop")).await.unwrap();
+        let read = Folder::read(&folder.0).unwrap();
+        let names =
+            read.iter().map(Manifest::identity).filter(|object| object.kind == "BasicDeploymentRestart");
+        names.map(|object| object.name).collect::<Vec<_>>()
+    };
+    assert_eq!(backup(&["one", "two"], "").await, ["one", "two"]);
+    assert_eq!(backup(&["two"], "basicdeploymentrestarts").await, ["one", "two"], "it may be there");
+    assert_eq!(backup(&["two"], "services").await, ["two"], "it was cancelled, and would run");
 }

@@ -41,12 +41,12 @@ pub async fn backup(options: &Options, output: Output, arguments: &Backup) -> Re
         let place =
             namespace.map_or_else(|| "in any namespace".to_owned(), |name| format!("in namespace {name:?}"));
         eprintln!(
-            "nothing was saved, and an earlier backup stays as it is: there is no object of {of} {place}; choose others with \
-             --kind"
+            "nothing was saved, and an earlier backup stays as it is: there is no object of {of} {place} that could be kept; choose \
+             others with --kind"
         );
     } else if saved.keeps_former {
         eprintln!(
-            "the backup is incomplete, and no file was removed: correct what was not read, and make it again"
+            "the backup is incomplete, and keeps the files of objects that may be gone: correct what was not read, and make it again"
         );
     } else if !saved.complete {
         eprintln!("the backup is incomplete: it lacks the objects that cannot be kept, as listed above");
