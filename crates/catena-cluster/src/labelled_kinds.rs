@@ -6,16 +6,14 @@ use catena_api::{
     keys::{self, COMMAND_KIND},
 };
 use catena_terminal::sanitized;
-use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRole};
-use kube::{Api, api::ListParams};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::{Cluster, Gap, Kind, read_failure};
+use crate::{Cluster, Gap, Homes, Kind, read_failure};
 
 /// The settings of command-binder, in each of its installations.
 const SETTINGS: &str = "app.kubernetes.io/part-of=catena,app.kubernetes.io/component=command-binder";
-/// The `ClusterRole` that only one release of its chart can own.
-const ONCE_PER_CLUSTER: &str = "catena.dev:once-per-cluster:command-binder";
 
 /// Kinds that are found by a label on their definition.
 #[derive(Clone, Debug, Default)]
@@ -92,11 +90,10 @@ pub async fn command_kinds(cluster: &Cluster) -> Result<Vec<Kind>> {
 /// # Errors
 /// When they cannot be read.
 pub async fn configured_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
-    let maps = cluster.all::<ConfigMap>(None, ListParams::default().labels(SETTINGS)).await;
+    let maps = cluster.all::<ConfigMap>(None, ListParams::default().labels(SETTINGS));
+    let (maps, homes) = futures::join!(maps, Homes::read(cluster));
     let maps = maps.map_err(|error| Error::msg(read_failure(&error)))?;
-    let home = home(cluster).await;
-    // Anybody can label a ConfigMap.
-    let own = maps.into_iter().filter(|map| home.is_none() || map.metadata.namespace == home);
+    let own = maps.into_iter().filter(|map| homes.may_have(&map.metadata));
     let mut kinds = Vec::new();
     for settings in own.filter_map(|map| map.data?.remove("settings.yaml")) {
         let settings: Value = serde_saphyr::from_str(&settings).context("settings.yaml")?;
@@ -106,11 +103,4 @@ pub async fn configured_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
         }
     }
     Ok(kinds)
-}
-
-/// The namespace of command-binder, if Helm has installed it and its `ClusterRoles` may be read: only administrators write these.
-async fn home(cluster: &Cluster) -> Option<String> {
-    let roles = Api::<ClusterRole>::all(cluster.client.clone());
-    let role = roles.get_metadata_opt(ONCE_PER_CLUSTER).await.ok()??;
-    role.metadata.annotations?.remove("meta.helm.sh/release-namespace")
 }

@@ -5,6 +5,7 @@ mod access;
 mod connection;
 pub mod errors;
 mod health;
+mod homes;
 mod kinds;
 mod labelled_kinds;
 mod lenient;
@@ -23,6 +24,7 @@ pub use self::{
     connection::{Cluster, Options, context_names},
     errors::{Gap, NotFound, in_one_line, is_missing_right, read_failure},
     health::{Health, State, ended, health, numbers, replicas},
+    homes::Homes,
     kinds::{Kind, Kinds},
     labelled_kinds::{
         LabelledKinds, command_kinds, configured_commands, declared_commands, is_our_command, labelled_kinds,

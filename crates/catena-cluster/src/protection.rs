@@ -7,7 +7,7 @@ use k8s_openapi::api::{coordination::v1::Lease, core::v1::ConfigMap};
 use kube::{ResourceExt, api::ListParams, core::ObjectMeta, discovery::ApiResource};
 use serde_json::Value;
 
-use crate::{Cluster, Kind};
+use crate::{Cluster, Homes, Kind};
 
 /// The reason of a held object that backup-controller has not reported on yet.
 pub const HELD_FOR_BACKUP: &str = "HeldForBackup";
@@ -27,6 +27,8 @@ pub fn report(metadata: &ObjectMeta) -> Value {
 pub const OURS: &str = "app.kubernetes.io/part-of=catena";
 /// The label that names the controller whose object it is.
 pub const COMPONENT: &str = "app.kubernetes.io/component";
+/// The label with the name of a program, or of the chart if that has another name.
+pub const NAME: &str = "app.kubernetes.io/name";
 /// The controller that protects kinds.
 pub const BACKUP_CONTROLLER: &str = "backup-controller";
 
@@ -54,8 +56,14 @@ impl ProtectedKinds {
 pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
     let ours = || ListParams::default().labels(OURS);
     let leases = Kind::of(ApiResource::erase::<Lease>(&()), true);
-    let (maps, leases) = futures::join!(cluster.all(None, ours()), cluster.metadata(&leases, None, ours()));
-    kinds_of(&maps.ok()?, &leases.unwrap_or_default())
+    let (maps, leases, homes) = futures::join!(
+        cluster.all::<ConfigMap>(None, ours()),
+        cluster.metadata(&leases, None, ours()),
+        Homes::read(cluster)
+    );
+    let mut maps = maps.ok()?;
+    maps.retain(|map| homes.may_have(&map.metadata));
+    kinds_of(&maps, &leases.unwrap_or_default())
 }
 
 /// The kinds that have or had an entry in backup-controller's settings, which are among these objects of our charts.

@@ -7,8 +7,6 @@ use catena_cluster::Identity;
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 
-/// The label with the name of a program, or of the chart if that has another name.
-pub const NAME: &str = "app.kubernetes.io/name";
 /// The reason when no controller is running.
 pub const NOT_RUNNING: &str = "ControllerNotRunning";
 

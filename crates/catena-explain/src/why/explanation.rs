@@ -108,10 +108,13 @@ pub fn of_child(parent: Identity, child: &Node, surroundings: &Surroundings, now
 
 #[cfg(test)]
 mod tests {
-    use catena_cluster::{protection::COMPONENT, testing::serving};
+    use catena_cluster::{
+        protection::{COMPONENT, NAME},
+        testing::serving,
+    };
     use serde_json::{Value, json};
 
-    use super::{super::NAME, *};
+    use super::*;
 
     const CONTROLLERS: [&str; 6] = [
         "backup-controller",

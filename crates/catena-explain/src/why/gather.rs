@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use catena_cluster::{
-    Cluster, Gap, Health, Identity, Pages, State, last_words, last_write, list,
-    protection::{COMPONENT, OURS, kinds_of},
+    Cluster, Gap, Health, Homes, Identity, Pages, State, last_words, last_write, list,
+    protection::{COMPONENT, NAME, OURS, kinds_of},
     read_failure, shortened,
 };
 use futures::future::join_all;
@@ -27,8 +27,7 @@ use kube::{
 use serde_json::Value;
 
 use super::{
-    Cause, Controllers, Installation, Lease, NAME, PodTrouble, Surroundings, Warning, read, settings,
-    warnings,
+    Cause, Controllers, Installation, Lease, PodTrouble, Surroundings, Warning, read, settings, warnings,
 };
 use crate::Node;
 
@@ -42,8 +41,9 @@ const LOG_LINES: i64 = 100;
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = || ListParams::default().labels(OURS);
-    let (lead, leases, deployments, maps, deleted, warnings) = futures::join!(
+    let (lead, homes, leases, deployments, maps, deleted, warnings) = futures::join!(
         lead(cluster),
+        Homes::read(cluster),
         cluster.all::<CoreLease>(None, ours()),
         cluster.all::<Deployment>(None, ours()),
         cluster.all::<ConfigMap>(None, ours()),
@@ -52,10 +52,13 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     );
     let mut maps = maps.unwrap_or_default();
     let unseen = leases.as_ref().err().or(deployments.as_ref().err()).map(read_failure);
-    let leases = leases.unwrap_or_default();
+    let (mut leases, mut deployments) = (leases.unwrap_or_default(), deployments.unwrap_or_default());
+    leases.retain(|lease| homes.may_have(&lease.metadata));
+    deployments.retain(|deployment| homes.may_have(&deployment.metadata));
+    maps.retain(|map| homes.may_have(&map.metadata));
     let of_leases: Vec<ObjectMeta> = leases.iter().map(|lease| lease.metadata.clone()).collect();
     let protected = kinds_of(&maps, &of_leases);
-    let seen = join(leases, deployments.unwrap_or_default(), lead.unwrap_or_default());
+    let seen = join(leases, deployments, lead.unwrap_or_default());
     let mut controllers = Controllers::new(seen, unseen);
     // Anybody can label a ConfigMap.
     maps.retain(|map| {

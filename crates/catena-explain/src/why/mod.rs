@@ -28,7 +28,7 @@ mod warnings;
 
 use self::{
     answer::{Cause, Evidence},
-    controllers::{Controllers, Installation, Lease, NAME, NOT_RUNNING, PodTrouble, Verdict},
+    controllers::{Controllers, Installation, Lease, NOT_RUNNING, PodTrouble, Verdict},
     deletion::TERMINATING,
     edges::Edge,
     facts::{Facts, Finding, RefusedSettings, Related, Step, Surroundings, Warning},

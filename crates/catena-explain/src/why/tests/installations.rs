@@ -1,12 +1,15 @@
 //! Which objects are believed to be an installation of a controller, as the server lists them.
 
 use catena_api::keys::SETTINGS_VERSION;
-use catena_cluster::testing::{Answer, answering, serving, status};
+use catena_cluster::{
+    protection::NAME,
+    testing::{Answer, answering, serving, status},
+};
 use http::StatusCode;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::why::{NAME, Verdict, gather::gather};
+use crate::why::{Verdict, gather::gather};
 
 /// Objects of a controller in a namespace, with the labels of our charts.
 fn binder(namespace: &str, mut object: Value) -> Value {
@@ -40,6 +43,36 @@ async fn what_only_has_the_labels_of_our_charts_costs_no_request() {
     let requests = requests.lock().unwrap();
     let of = |namespace: &str| requests.iter().filter(|uri| uri.contains(namespace)).count();
     assert_eq!((of("/namespaces/catena-system/"), of("/namespaces/tenant/")), (2, 0), "{requests:?}");
+}
+
+#[tokio::test]
+async fn what_a_tenant_runs_under_the_name_of_a_controller_says_nothing_of_it() {
+    let renewed = Timestamp::now();
+    let lease =
+        |holder: &str| json!({"spec": {"holderIdentity": holder, "renewTime": format!("{renewed:.6}")}});
+    let forged = binder("tenant", lease("pod"));
+    let dead = binder("catena-system", lease(""));
+    let pod = json!({"metadata": {"name": "pod", "namespace": "tenant", "labels": {NAME: "binder"}}});
+    let rights = binder(
+        "",
+        json!({"subjects": [{"kind": "ServiceAccount", "name": "b", "namespace": "catena-system"}]}),
+    );
+    let runs = async |may_read_rights: bool| {
+        let (forged, dead, pod, rights) = (forged.clone(), dead.clone(), pod.clone(), rights.clone());
+        let (cluster, _) = serving(move |uri| match uri.split('?').next()? {
+            "/apis/coordination.k8s.io/v1/leases" => Some(list(&[dead.clone(), forged.clone()])),
+            "/apis/apps/v1/deployments" => Some(list(&["catena-system", "tenant"].map(available))),
+            "/api/v1/namespaces/tenant/pods" => Some(list(std::slice::from_ref(&pod))),
+            path if path.ends_with("/clusterrolebindings") => {
+                may_read_rights.then(|| list(std::slice::from_ref(&rights)))
+            }
+            _ => Some(list(&[])),
+        });
+        let controllers = gather(&cluster, Some("shop")).await.controllers;
+        controllers.verdict("command-binder", renewed) == Verdict::Runs
+    };
+    assert!(runs(false).await, "the objects alone cannot be told apart");
+    assert!(!runs(true).await);
 }
 
 #[tokio::test]
