@@ -7,7 +7,7 @@ use catena_api::{BasicDeployment, BasicDeploymentSpec};
 use e2e::{
     Cluster, OwnKind, Undo, WAIT_TIMEOUT, catena, catena_process,
     commands::{restart, until_restarted},
-    deployment, eventually, succeeds, uids,
+    deployment, eventually, kubectl, succeeds, uids,
 };
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
@@ -87,6 +87,11 @@ async fn objects_go_to_the_next_version_and_back_without_loss() -> Result<()> {
     assert_eq!(kind.stored_versions().await?, ["v1"]);
     let said = catena(&namespace.name, &["upgrade", "check", &too_early, "-o", "json"]).await?.json()?;
     assert_eq!(said["definitions"][0]["pruned"], json!([]), "{said}");
+    // The first step has taken over the list of versions from whoever applied it.
+    let apply = ["apply", "--server-side", "--field-manager", "e2e", "--filename", &too_early];
+    let refused = kubectl(&apply).await.unwrap_err().to_string();
+    assert!(refused.contains("kubectl-catena"), "{refused}");
+    kubectl(&[&apply[..], &["--force-conflicts"]].concat()).await?;
     kind.install(&former).await?;
     assert_eq!(specs(kind.objects("v1").await?), before);
     Ok(())
