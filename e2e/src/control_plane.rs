@@ -1,8 +1,8 @@
 //! The processes of a local cluster's control plane.
 
-use std::fs;
+use std::{fs, path::PathBuf, process::Command};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, Pod};
 use kube::{
     Api, ResourceExt,
@@ -20,8 +20,7 @@ pub struct Component(Pid);
 impl Component {
     /// The process that is running now.
     pub fn running(name: &str) -> Result<Self> {
-        let file = path_from("CATENA_LOGS")?.with_file_name("components.json");
-        let text = fs::read_to_string(&file).context("this test needs a local cluster")?;
+        let text = fs::read_to_string(beside_logs("components.json")?).context("this test needs a local cluster")?;
         let components: Value = serde_json::from_str(&text)?;
         let pid = components[name]["pid"].as_i64().with_context(|| format!("{name} does not run"))?;
         Ok(Self(Pid::from_raw(i32::try_from(pid)?).context("0 is no process")?))
@@ -30,6 +29,29 @@ impl Component {
     /// Sends it a signal.
     pub fn signal(self, signal: Signal) -> Result<()> {
         Ok(kill_process(self.0, signal)?)
+    }
+
+    /// A copy of what etcd has stored, as of now, beside it.
+    pub fn save_etcd() -> Result<()> {
+        let etcd = Self::running("etcd")?;
+        etcd.signal(Signal::STOP)?;
+        let copied = copy("etcd", "etcd.saved");
+        etcd.signal(Signal::CONT)?;
+        copied
+    }
+
+    /// Puts the copy into the place of what etcd has stored since, and starts it and its clients anew: all changes since are gone,
+    /// and versions begin again at that of the copy.
+    pub async fn restore_etcd(cluster: &Cluster) -> Result<()> {
+        let etcd = Self::running("etcd")?;
+        etcd.signal(Signal::STOP)?;
+        fs::remove_dir_all(beside_logs("etcd")?)?;
+        copy("etcd.saved", "etcd")?;
+        Self::kill(cluster, "etcd").await?;
+        for client in ["api-server", "controller-manager", "scheduler", "kwok"] {
+            Self::kill(cluster, client).await?;
+        }
+        Ok(())
     }
 
     /// Kills the one with this name, and waits until another process of it serves.
@@ -61,4 +83,15 @@ impl Component {
         }
         Ok(())
     }
+}
+
+/// A path in the directory of the cluster.
+fn beside_logs(name: &str) -> Result<PathBuf> {
+    Ok(path_from("CATENA_LOGS")?.with_file_name(name))
+}
+
+fn copy(from: &str, to: &str) -> Result<()> {
+    let copied = Command::new("cp").arg("-a").args([beside_logs(from)?, beside_logs(to)?]).status()?;
+    ensure!(copied.success(), "cp {from} {to}: {copied}");
+    Ok(())
 }

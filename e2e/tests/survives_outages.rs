@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    AuditLog, CONTROLLERS, Cluster, Component, WAIT_TIMEOUT, Work, delete_namespace, protect,
+    AuditLog, CONTROLLERS, Cluster, Component, WAIT_TIMEOUT, Work, delete_namespace, deployment, protect,
     replace_definition,
 };
 
@@ -25,8 +25,31 @@ async fn pids(cluster: &Cluster) -> Vec<i32> {
 mod alone {
     use super::{
         AuditLog, Cluster, Component, Context, QUIET, Result, WAIT_TIMEOUT, WAVES, Work, delete_namespace,
-        ensure, pids, protect, replace_definition,
+        deployment, ensure, pids, protect, replace_definition,
     };
+
+    /// The API server answers a watch from a version that it has not reached by silence.
+    #[tokio::test]
+    #[ignore = "takes two minutes"]
+    async fn what_is_created_after_etcd_was_restored_is_served_by_the_same_processes() -> Result<()> {
+        e2e::needs!(HostProcesses);
+        let cluster = Cluster::alone().await?;
+        let before = pids(&cluster).await;
+        let namespace = cluster.namespace("restored-etcd").await?;
+        namespace.create(&deployment("kept", 1)).await?;
+        namespace.until_ready("kept").await;
+        Component::save_etcd()?;
+        for lost in ["lost", "lost-too"] {
+            namespace.create(&deployment(lost, 3)).await?;
+            namespace.until_ready(lost).await;
+        }
+        Component::restore_etcd(&cluster).await?;
+        namespace.create(&deployment("new", 1)).await?;
+        namespace.until_ready_within(3 * WAIT_TIMEOUT, "new").await;
+        namespace.until_ready_pods(2).await;
+        assert_eq!(pids(&cluster).await, before, "a controller was restarted");
+        Ok(())
+    }
 
     #[tokio::test]
     async fn etcd_and_the_api_server_are_killed_in_the_middle_of_work() -> Result<()> {
