@@ -1,12 +1,13 @@
 //! kubectl catena backup and restore: everything is deleted, definitions too, and comes back under new uids; no pod is replaced, and
 //! nothing runs twice.
 
-use std::{collections::BTreeMap, process::Stdio};
+use std::{collections::BTreeMap, path::Path, process::Stdio};
 
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicDeploymentRollback, BasicReplicaSet, keys};
 use e2e::{
-    BINDER, Cluster, DEPLOYMENTS, IssuingOperator, Namespace, Release, WAIT_TIMEOUT, catena, catena_process,
+    BINDER, Cluster, DEPLOYMENTS, IssuingOperator, Namespace, Release, WAIT_TIMEOUT, catena, catena_as,
+    catena_process,
     commands::{has_outcome, restart, rollback, until_outcome, until_restarted},
     deployment, eventually, inject_sidecar, kubectl, orphan_child, orphan_pods, replica_set, succeeds, uids,
     until_the_garbage_collector_knows_sets,
@@ -15,13 +16,13 @@ use k8s_openapi::{
     ByteString,
     api::{
         apps::v1::ControllerRevision,
-        core::v1::{ConfigMap, Pod, Secret},
+        core::v1::{ConfigMap, PersistentVolume, PersistentVolumeClaim, Pod, Secret},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -97,6 +98,9 @@ async fn what_is_there_is_left_alone_unless_told() -> Result<()> {
     namespace.create(&restart(&web, "again")).await?;
     until_restarted(&namespace, "again").await;
     succeeds(&namespace.name, &["backup", &folder.0]).await?;
+    // Its token is later than that of the backup, and only increases.
+    namespace.create(&restart(&web, "later")).await?;
+    until_restarted(&namespace, "later").await;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 2}})).await?;
     namespace.delete::<BasicDeploymentRestart>("again").await?;
     namespace.until_gone::<BasicDeploymentRestart>("again").await;
@@ -242,6 +246,58 @@ async fn a_pod_with_an_injected_sidecar_is_taken_back_by_the_restored_set() -> R
     namespace.until_set_ready("web").await;
     let after = namespace.until_pods("the pod has an owner again", has_owner).await;
     assert_eq!(uids(&after), uids(&injected));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_volume_and_its_claim_come_back_bound_to_each_other() -> Result<()> {
+    let cluster = Cluster::with(&[]).await?;
+    let namespace = cluster.namespace("restore-volume").await?;
+    let folder = Folder::of(&namespace);
+    let (name, volumes) = (namespace.name.as_str(), cluster.all::<PersistentVolume>());
+    let storage = json!({"storage": "1Mi"});
+    let volume = serde_json::from_value(json!({"metadata": {"name": name}, "spec": {
+        "capacity": storage, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+        "hostPath": {"path": "/nowhere"}, "persistentVolumeReclaimPolicy": "Retain",
+    }}))?;
+    volumes.create(&PostParams::default(), &volume).await?;
+    let claim: PersistentVolumeClaim =
+        serde_json::from_value(json!({"metadata": {"name": "data"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": name,
+            "resources": {"requests": storage},
+        }}))?;
+    namespace.create(&claim).await?;
+    let is_bound = |claim: &PersistentVolumeClaim| {
+        claim.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Bound"))
+    };
+    let before = namespace.until("data", "is bound", is_bound).await;
+    let kinds = ["--kind", "persistentvolumes", "--kind", "persistentvolumeclaims"];
+    succeeds(name, &[&["backup", &folder.0, "--all-namespaces"][..], &kinds].concat()).await?;
+    // Other tests have volumes, too.
+    let own = ["backup.yaml", "_cluster", name, &format!("{name}.yaml")].map(std::ffi::OsString::from);
+    for place in [folder.0.clone(), format!("{}/_cluster/persistentvolumes", folder.0)] {
+        let places = std::fs::read_dir(place)?.collect::<Result<Vec<_>, _>>()?;
+        for other in places.iter().filter(|place| !own.contains(&place.file_name())) {
+            let is_folder = other.file_type()?.is_dir();
+            if is_folder {
+                std::fs::remove_dir_all(other.path())?
+            } else {
+                std::fs::remove_file(other.path())?
+            }
+        }
+    }
+    namespace.delete::<PersistentVolumeClaim>("data").await?;
+    namespace.until_gone::<PersistentVolumeClaim>("data").await;
+    kubectl(&["delete", "persistentvolume", name]).await?;
+
+    // Of all namespaces: volumes are in none.
+    let said = catena_as(Path::new(&std::env::var("KUBECONFIG")?), &["restore", &folder.0]).await?;
+    assert_eq!(said.code, 0, "{said:?}");
+    let after = namespace.until("data", "is bound", is_bound).await;
+    assert_ne!(after.uid(), before.uid());
+    let bound_to = volumes.get(name).await?.spec.and_then(|spec| spec.claim_ref).context("claimRef")?;
+    assert_eq!(bound_to.uid, after.uid());
+    volumes.delete(name, &DeleteParams::default()).await?;
     Ok(())
 }
 

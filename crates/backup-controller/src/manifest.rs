@@ -1,6 +1,6 @@
 //! The fields from which an object can be created again.
 
-use catena_api::keys;
+use catena_api::{backup::VOLUME_BINDING, keys};
 use serde_json::{Map, Value};
 
 /// Fields of `metadata` that belong to the author. All others belong to the server, or refer to objects that may be
@@ -21,7 +21,8 @@ pub fn restorable(object: &Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|field, _| METADATA.contains(&field.as_str()));
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.retain(|key, _| !ANNOTATIONS.contains(&key.as_str()));
+            let is_left_out = |key: &str| ANNOTATIONS.contains(&key) || VOLUME_BINDING.contains(&key);
+            annotations.retain(|key, _| !is_left_out(key));
         }
         metadata.retain(|_, value| value.as_object().is_none_or(|map: &Map<_, _>| !map.is_empty()));
     }
@@ -42,7 +43,7 @@ mod tests {
                 "name": "a", "namespace": "b", "labels": {"c": "d"},
                 "annotations": {
                     keys::FORCE_RELEASE: "x", keys::BACKUP_STATUS: "{}", keys::COMMANDS: "[]",
-                    keys::PINNED_REVISION: "{}",
+                    keys::PINNED_REVISION: "{}", "pv.kubernetes.io/bind-completed": "yes",
                 },
                 "uid": "u", "resourceVersion": "1", "generation": 3, "creationTimestamp": "t",
                 "deletionTimestamp": "t", "deletionGracePeriodSeconds": 0, "managedFields": [],

@@ -10,3 +10,7 @@ pub const RESTORABLE: &str = "restorable";
 pub const ATTEMPT: &str = "attempt";
 /// All of them.
 pub const VALUES: [&str; 4] = [OBJECT, MANIFEST, RESTORABLE, ATTEMPT];
+
+/// Annotations by which Kubernetes takes a claim or a volume for bound: with them, one that is created again would be lost.
+pub const VOLUME_BINDING: [&str; 2] =
+    ["pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"];

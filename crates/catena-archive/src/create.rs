@@ -8,6 +8,21 @@ use serde_json::{Value, json};
 /// Begins the name of the field manager.
 const MANAGER: &str = "kubectl-catena-restore";
 
+/// What stays of a live object, by JSON pointers: what it is, how far it has come, and what binds it to others.
+const KEPT: [&str; 9] = [
+    "/metadata/uid",
+    "/metadata/resourceVersion",
+    "/metadata/ownerReferences",
+    "/metadata/finalizers",
+    "/metadata/annotations/pv.kubernetes.io~1bind-completed",
+    "/metadata/annotations/pv.kubernetes.io~1bound-by-controller",
+    "/spec/claimRef",
+    // A token of a restart only increases.
+    "/spec/restartedAt",
+    // Of a kind without a subresource for it.
+    "/status",
+];
+
 /// Creates an object in the place of one of the backup; a field that the server does not know is an error.
 pub async fn create(place: At<'_>, object: &Value, in_place_of: &str) -> kube::Result<Value> {
     place.write(Change::Create(object), How { manager: &manager(in_place_of), ..How::STRICT }).await
@@ -15,13 +30,19 @@ pub async fn create(place: At<'_>, object: &Value, in_place_of: &str) -> kube::R
 
 /// Replaces what the authors of a live object wrote.
 pub async fn replace(place: At<'_>, live: &Value, object: &Value) -> kube::Result<Value> {
-    let mut replaced = object.clone();
-    for field in ["uid", "resourceVersion", "ownerReferences", "finalizers"] {
-        if let Some(value) = live["metadata"].get(field) {
-            replaced["metadata"][field] = value.clone();
+    place.write(Change::Replace(&over(live, object.clone())), How::STRICT).await
+}
+
+/// An object of the backup in the place of a live one, of which [some fields](KEPT) stay.
+pub fn over(live: &Value, mut object: Value) -> Value {
+    for kept in KEPT {
+        let (parent, field) = kept.rsplit_once('/').unwrap_or_default();
+        let parent = object.pointer_mut(parent).and_then(Value::as_object_mut);
+        if let (Some(parent), Some(value)) = (parent, live.pointer(kept)) {
+            parent.insert(field.replace("~1", "/"), value.clone());
         }
     }
-    place.write(Change::Replace(&replaced), How::STRICT).await
+    object
 }
 
 /// Changes exactly the object with this uid, or its subresource.

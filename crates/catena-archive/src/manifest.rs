@@ -172,7 +172,7 @@ pub mod tests {
         });
         for (field, value) in more.as_object().unwrap() {
             match field.as_str() {
-                "apiVersion" | "spec" | "status" | "data" => object[field.as_str()] = value.clone(),
+                "apiVersion" | "spec" | "status" | "data" | "type" => object[field.as_str()] = value.clone(),
                 field => object["metadata"][field] = value.clone(),
             }
         }

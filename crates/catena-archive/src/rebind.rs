@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use catena_api::{Pin, keys};
+use catena_api::{Pin, backup::VOLUME_BINDING, keys};
 use catena_cluster::Identity;
 use replica_contract::revision_name;
 use serde_json::Value;
@@ -11,6 +11,10 @@ use super::Manifest;
 
 /// The prefix of the labels and annotations whose values may be uids.
 const OUR_MARKS: &str = "catena.dev/";
+/// The parts of an object that may hold uids, by JSON pointers: other parts, such as the data of a revision, are content.
+const WITH_UIDS: [&str; 3] = ["/metadata/labels", "/metadata/annotations", "/spec"];
+/// The type of Secrets whose content Kubernetes writes.
+const TOKEN: &str = "kubernetes.io/service-account-token";
 
 /// The uids of live objects, by the uids that they had in the backup.
 #[derive(Clone, Debug, Default)]
@@ -42,22 +46,20 @@ impl Uids {
         self.new.get(old).map(String::as_str)
     }
 
-    /// The object to create, with these owners. A mark of ours that holds the uid of an object that is not there yet is left
-    /// out.
+    /// The object to create, with these owners. The uid of an object that is not there yet is left out.
     pub fn bound(&self, manifest: &Manifest, owners: &[Value]) -> Value {
         let mut object = manifest.object().clone();
         let name = self.name(manifest);
         if let Some(fields) = object.as_object_mut() {
             fields.remove("status");
         }
+        self.unbind(&mut object);
+        for part in WITH_UIDS {
+            object.pointer_mut(part).into_iter().for_each(|part| self.bind(part));
+        }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| matches!(field.as_str(), "namespace" | "labels" | "annotations"));
             metadata.insert("name".to_owned(), name.into());
-            for marks in ["labels", "annotations"] {
-                if let Some(marks) = metadata.get_mut(marks).and_then(Value::as_object_mut) {
-                    self.bind(marks);
-                }
-            }
             if !owners.is_empty() {
                 metadata.insert("ownerReferences".to_owned(), owners.into());
             }
@@ -65,14 +67,42 @@ impl Uids {
         object
     }
 
-    fn bind(&self, marks: &mut serde_json::Map<String, Value>) {
-        marks.retain(|key, value| {
-            let old = value.as_str().filter(|old| key.starts_with(OUR_MARKS) && self.known.contains(*old));
-            let Some(old) = old else { return true };
-            let Some(new) = self.get(old) else { return false };
-            *value = new.into();
-            true
-        });
+    /// Gives each uid of the backup its new value: in a mark of ours, and in a field that is called so.
+    fn bind(&self, part: &mut Value) {
+        match part {
+            Value::Object(fields) => fields.retain(|key, value| {
+                let is_uid = key.starts_with(OUR_MARKS) || key.to_ascii_lowercase().ends_with("uid");
+                let Some(old) = value.as_str().filter(|old| is_uid && self.known.contains(*old)) else {
+                    self.bind(value);
+                    return true;
+                };
+                let new = self.get(old).map(Value::from);
+                new.map(|new| *value = new).is_some()
+            }),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.bind(item)),
+            _ => {}
+        }
+    }
+
+    /// Leaves out by which Kubernetes would take the object for that of another one: it would delete the disk of a volume
+    /// whose claim is gone, and a token whose `ServiceAccount` is another one. It makes both anew.
+    fn unbind(&self, object: &mut Value) {
+        let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+        if let Some(annotations) = annotations {
+            annotations.retain(|key, _| !VOLUME_BINDING.contains(&key.as_str()));
+        }
+        let claim = object.pointer_mut("/spec/claimRef").and_then(Value::as_object_mut);
+        if let Some(claim) = claim {
+            claim.retain(|field, uid| match field.as_str() {
+                "uid" => uid.as_str().is_some_and(|uid| self.known.contains(uid)),
+                field => field != "resourceVersion",
+            });
+        }
+        if object["type"] == TOKEN
+            && let Some(secret) = object.as_object_mut()
+        {
+            secret.remove("data");
+        }
     }
 
     /// The new object, with the uid of the former one.
@@ -149,6 +179,25 @@ mod tests {
                 "annotations": {keys::MADE_FOR: "reaped"},
             })
         );
+    }
+
+    #[test]
+    fn what_kubernetes_makes_for_an_object_is_not_taken_for_that_of_the_former_one() {
+        let labels = json!({"batch.kubernetes.io/controller-uid": "uid-of-dump", "job-name": "dump"});
+        let spec = json!({"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}});
+        let job = manifest("Job", "dump", &json!({"labels": labels, "spec": spec}));
+        let bound = uids(std::slice::from_ref(&job)).bound(&job, &[]);
+        let own = json!({"job-name": "dump"});
+        for place in ["/metadata/labels", "/spec/selector/matchLabels", "/spec/template/metadata/labels"] {
+            assert_eq!(bound.pointer(place), Some(&own), "{place}");
+        }
+        let account = manifest("ServiceAccount", "web", &json!({}));
+        let annotations = json!({"kubernetes.io/service-account.uid": "uid-of-web", "kubernetes.io/service-account.name": "web"});
+        let token = json!({"type": TOKEN, "annotations": annotations, "data": {"token": "b2xk"}});
+        let token = manifest("Secret", "token", &token);
+        let bound = uids(&[account, token.clone()]).bound(&token, &[]);
+        assert_eq!(bound["metadata"]["annotations"]["kubernetes.io/service-account.uid"], "new-web");
+        assert!(bound.get("data").is_none(), "it would be of another account: {bound}");
     }
 
     #[test]

@@ -270,7 +270,8 @@ impl<'r> Restoration<'r> {
         let identity = Identity { uid, ..identity };
         if is_complete
             && !manifest.is_command()
-            && let Some(field) = lost(&self.uids.bound(manifest, &[]), &found, &Value::Null).first()
+            && let Some(field) =
+                lost(&create::over(&found, self.uids.bound(manifest, &[])), &found, &Value::Null).first()
         {
             let why = format!(
                 "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",

@@ -89,7 +89,8 @@ pub fn kinds() -> Kinds {
     };
     let mut definitions = resource("customresourcedefinitions", "CustomResourceDefinition", "crd");
     let mut namespaces = resource("namespaces", "Namespace", "ns");
-    for wide in [&mut definitions, &mut namespaces] {
+    let mut volumes = resource("persistentvolumes", "PersistentVolume", "pv");
+    for wide in [&mut definitions, &mut namespaces, &mut volumes] {
         wide["scope"] = "Cluster".into();
     }
     let groups = [
@@ -101,7 +102,9 @@ pub fn kinds() -> Kinds {
                 resource("pods", "Pod", "po"),
                 resource("secrets", "Secret", ""),
                 resource("services", "Service", "svc"),
+                resource("persistentvolumeclaims", "PersistentVolumeClaim", "pvc"),
                 namespaces,
+                volumes,
             ],
         ),
         group("acme.dev", "v1", &[resource("reindexes", "Reindex", "")]),
