@@ -20,7 +20,8 @@ pub struct Component(Pid);
 impl Component {
     /// The process that is running now.
     pub fn running(name: &str) -> Result<Self> {
-        let text = fs::read_to_string(beside_logs("components.json")?).context("this test needs a local cluster")?;
+        let text =
+            fs::read_to_string(beside_logs("components.json")?).context("this test needs a local cluster")?;
         let components: Value = serde_json::from_str(&text)?;
         let pid = components[name]["pid"].as_i64().with_context(|| format!("{name} does not run"))?;
         Ok(Self(Pid::from_raw(i32::try_from(pid)?).context("0 is no process")?))

@@ -418,9 +418,10 @@ async fn a_watch_that_always_ends_at_once_is_not_begun_hot() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_starts_and_breaks_at_once_each_time_does_not_work_until_one_lasts() {
     let failure = json!({"status": "Failure", "code": 500, "message": "etcdserver: no leader"});
-    let broken = [Answer::Ended(vec![]), Answer::Ended(vec![changed("ERROR", &failure)])];
-    let mut answers = vec![Answer::List("5", vec![])];
-    answers.extend(broken.into_iter().cycle().take(12));
+    let version = Answer::List("5", vec![]);
+    let broken = [Answer::Ended(vec![]), Answer::Ended(vec![changed("ERROR", &failure)]), version.clone()];
+    let mut answers = vec![version];
+    answers.extend(broken.into_iter().cycle().take(18));
     answers.push(Answer::Events(vec![]));
     let server = Server::that_answers(answers);
     let watches = Watches::default();
@@ -462,6 +463,24 @@ async fn data_that_were_restored_from_a_backup_are_listed_after_a_minute_of_sile
     assert!(server.asked()[4].1.contains("resourceVersion=500"), "{:?}", server.asked());
     assert!(cache.watch().seen_version().version() < 1000, "what was written before will never be shown");
     assert_eq!((cache.watch().problem(), *watches.requeue_epoch.borrow()), (None, 1));
+}
+
+/// The server would soon reach the version, and show nothing of what was created before.
+#[tokio::test(start_paused = true)]
+async fn data_that_were_restored_while_the_server_did_not_answer_are_listed_at_once() {
+    let server = Server::that_answers([
+        Answer::List("1000", vec![good("gone", 900, "x")]),
+        Answer::Ended(vec![]),
+        Answer::Refused(504),
+        Answer::Refused(504),
+        Answer::Refused(504),
+        Answer::List("990", vec![]),
+        Answer::List("990", vec![good("a", 980, "y")]),
+    ]);
+    let cache = server.caches(&Watches::default());
+    until_kept(&cache, &[("a", "y")]).await;
+    let asked = server.asked();
+    assert!(asked[6].0 - asked[0].0 < Duration::from_secs(10), "{asked:?}");
 }
 
 /// Not every storage reports its progress.

@@ -30,9 +30,9 @@ use crate::{
 const PAGE: u32 = 50;
 /// Maximum silence of a watch: the server ends it, or reports its progress, at least once a minute.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
-/// Time without a change or a bookmark after which it is asked whether the server has the version at all. A watch from one that it
-/// has not reached, because its data was restored from a backup, is silent for ever; so is that of a kind at rest on a server
-/// whose storage does not report its progress.
+/// Time without a change or a bookmark after which it is asked whether the server has the version at all, as after a request without
+/// an answer. A watch from one that it has not reached, because its data was restored from a backup, shows nothing until it gets
+/// there, and nothing of what was before; so does that of a kind at rest on a server whose storage does not report its progress.
 const MAX_SILENCE: Duration = Duration::from_secs(55);
 /// The code of an answer that the version is too old, or belongs to a former definition of the kind, so that a new list is
 /// needed.
@@ -107,24 +107,27 @@ where
 
     /// Delivers changes until a new list is needed.
     async fn watch(&mut self, mut version: String) {
-        let mut silence = Duration::ZERO;
+        let (mut silence, mut is_doubtful) = (Duration::ZERO, false);
         loop {
             // A watch ends after a minute.
             self.unreadable.report_again();
             if self.changes_version(false).await {
                 return;
             }
+            if is_doubtful && let Some(has_gone_back) = self.has_gone_back(&version).await {
+                if has_gone_back {
+                    let kind = &self.watch.kind;
+                    tracing::info!(kind, "the data is older than {version}; listing again");
+                    return;
+                }
+                is_doubtful = false;
+            }
             let began = Instant::now();
             match self.receive(&mut version).await {
                 Ok(is_silent) => {
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
-                        if self.has_gone_back(&version).await {
-                            let kind = &self.watch.kind;
-                            tracing::info!(kind, "the data is older than {version}; listing again");
-                            return;
-                        }
-                        silence = Duration::ZERO;
+                        (silence, is_doubtful) = (Duration::ZERO, true);
                     }
                     if began.elapsed() <= SHORT_WATCH {
                         sleep(self.backoff.pause(AT_ONCE)).await;
@@ -136,6 +139,8 @@ where
                     return sleep(self.backoff.pause(AT_ONCE)).await;
                 }
                 Err(error) => {
+                    // Perhaps it was stopped to restore its data, which may soon reach the version again.
+                    is_doubtful |= error.cause == Cause::Unanswered;
                     if self.pause(error).await {
                         return;
                     }
@@ -144,13 +149,12 @@ where
         }
     }
 
-    /// Whether the server's data is older than a version. A question without an answer is repeated after the next silence.
-    async fn has_gone_back(&self, version: &str) -> bool {
-        let Ok(list) = self.watch.page(&mut 1, None, drop).await else { return false };
-        let now = list.resource_version.unwrap_or_default();
+    /// Whether the server's data is older than a version; `None` without an answer.
+    async fn has_gone_back(&self, version: &str) -> Option<bool> {
+        let now = self.watch.page(&mut 1, None, drop).await.ok()?.resource_version.unwrap_or_default();
         let numbers = [now.as_str(), version].map(str::parse::<u64>);
         // Other versions than numbers have no order.
-        matches!(numbers, [Ok(now), Ok(then)] if now < then)
+        Some(matches!(numbers, [Ok(now), Ok(then)] if now < then))
     }
 
     /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
