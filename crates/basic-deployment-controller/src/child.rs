@@ -138,6 +138,14 @@ impl Child {
         self.hash() == hash && !self.is_deleting
     }
 
+    /// Its breach of the contract: an output that cannot be read. Nothing is written to such a child, because nobody knows what it
+    /// would do.
+    #[must_use]
+    pub fn breach(&self) -> Option<Refusal> {
+        let problem = self.outputs.problem.clone()?;
+        Some(Refusal::ContractBroken { kind: self.kind.kind.clone(), name: self.name.clone(), problem })
+    }
+
     /// Whether all its outputs can be read.
     #[must_use]
     pub fn is_readable(&self) -> bool {

@@ -102,7 +102,7 @@ impl Observed {
     /// The failure that keeps the child from its desired state. The cure of a breach of the contract is seen before the next try.
     #[must_use]
     pub fn failure_about_child(&self) -> Option<&Failure> {
-        let is_broken = || self.child.ours().is_some_and(|child| self.breach_of(child).is_some());
+        let is_broken = || self.child.ours().is_some_and(|child| !child.is_readable());
         let told = |step| self.backoffs.step_failure(step).filter(|failure| !failure.is_expected);
         self.held_up()
             .or_else(|| told(step::READ_CHILD).filter(|_| is_broken()))
@@ -140,19 +140,6 @@ impl Observed {
         let token = self.deployment.spec.restarted_at.as_deref()?;
         let has_field = child.kind.fields().restarted_at.is_some();
         (has_field && child.restarted_at() != Some(token)).then_some(token)
-    }
-
-    /// The breach of the contract by a child: an output that cannot be read, or replicas that were set and are nevertheless
-    /// missing. Nothing is written to such a child, because nobody knows what it would do.
-    #[must_use]
-    pub fn breach_of(&self, child: &Child) -> Option<Refusal> {
-        let field = &child.kind.fields().replicas;
-        let is_dropped = self.given_replicas.contains_key(&child.uid) && field.get(&child.object).is_none();
-        let dropped = is_dropped.then(|| {
-            format!("contract.replicas: {field} was set, but the API server has dropped it, because the schema of the kind has no such field")
-        });
-        let problem = child.outputs.problem.clone().or(dropped)?;
-        Some(Refusal::ContractBroken { kind: child.kind.kind.clone(), name: child.name.clone(), problem })
     }
 
     /// All children, the wanted one first.

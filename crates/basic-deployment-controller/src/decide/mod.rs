@@ -59,7 +59,7 @@ fn unpin(observed: &Observed) -> Option<Action> {
 
 /// Brings the child in line with the `BasicDeployment`.
 fn follow(observed: &Observed) -> Option<Action> {
-    if let Some(refusal) = observed.child.ours().and_then(|child| observed.breach_of(child)) {
+    if let Some(refusal) = observed.child.ours().and_then(|child| child.breach()) {
         return Action::Refuse(refusal).unless_held(observed);
     }
     match &observed.desired {
@@ -79,7 +79,7 @@ fn follow(observed: &Observed) -> Option<Action> {
 
 /// Reports an output of a former child that cannot be read, so that its share of the exchange stays as it is.
 fn refuse_former(observed: &Observed) -> Option<Action> {
-    let refusal = observed.former_children().find_map(|child| observed.breach_of(child))?;
+    let refusal = observed.former_children().find_map(|child| child.breach())?;
     Action::RefuseFormer(refusal).unless_held(observed)
 }
 
