@@ -183,13 +183,16 @@ impl Executor {
         heals: bool,
     ) -> Result<(), ApiError> {
         let (deployment, field) = (&*observed.deployment, &child.kind.fields().replicas);
-        let mut patch = json!({"metadata": child.id()});
+        let (mut patch, mut changed) = (json!({"metadata": child.id()}), field);
         field.set(&mut patch, replicas.into());
         let handed = Handed::of(&deployment.spec, &child.kind);
-        let desired = observed.desired.as_ref().ok().filter(|desired| desired.hash == child.hash());
-        handed.set_in_patch(&mut patch, child, desired.map(|desired| &desired.object));
-        let changed = handed.changed_on(child).filter(|_| child.replicas() == Some(replicas));
-        let undone = heals.then(|| changed.unwrap_or(field).to_string());
+        // One that the server refuses does not hold up the replicas: the next pass hands it.
+        if child.replicas() == Some(replicas) {
+            let desired = observed.desired.as_ref().ok().filter(|desired| desired.hash == child.hash());
+            handed.set_in_patch(&mut patch, child, desired.map(|desired| &desired.object));
+            changed = handed.changed_on(child).unwrap_or(field);
+        }
+        let undone = heals.then(|| changed.to_string());
         let own = ObjectId::of(deployment);
         let writes = self.writer.for_object(own).undoing(undone.as_deref());
         writes.merge_patch(&observed.place(&child.kind), &patch).await?;
