@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     child::Child, child_kind::ChildKind, desired::Desired, drift::changed_field, error::Refusal,
-    revision::Revision, step,
+    revision::Revision, step, token,
 };
 
 /// The input of a decision about a `BasicDeployment`.
@@ -134,12 +134,14 @@ impl Observed {
         is_wanted && child.is_current() && self.token_for(child).is_none()
     }
 
-    /// The restart token, if a child is to have it and does not. A kind without one replaces nothing.
+    /// The restart token, if a child is to have it and does not. A kind without one replaces nothing, and a later one stays: the
+    /// own one comes from a backup then.
     #[must_use]
     pub fn token_for(&self, child: &Child) -> Option<&str> {
         let token = self.deployment.spec.restarted_at.as_deref()?;
         let has_field = child.kind.fields().restarted_at.is_some();
-        (has_field && child.restarted_at() != Some(token)).then_some(token)
+        let is_new = |kept: &str| kept != token && !token::is_later(kept, token, self.now);
+        (has_field && child.restarted_at().is_none_or(is_new)).then_some(token)
     }
 
     /// All children, the wanted one first.

@@ -15,9 +15,23 @@ const LONGEST_INTERVAL: Duration = Duration::from_secs(3600);
 /// knows.
 #[must_use]
 pub fn in_future(observed: &Observed) -> Option<Timestamp> {
-    let token = observed.deployment.spec.restarted_at.as_ref()?;
-    let at: Timestamp = token.parse().unwrap_or(Timestamp::MAX);
-    (at.duration_since(observed.now) > MAX_CLOCK_SKEW).then_some(at)
+    let at = at(observed.deployment.spec.restarted_at.as_ref()?);
+    is_early(at, observed.now).then_some(at)
+}
+
+/// Whether the token of a child is later than another one, and its time has come.
+#[must_use]
+pub fn is_later(token: &str, other: &str, now: Timestamp) -> bool {
+    let token = at(token);
+    token > at(other) && !is_early(token, now)
+}
+
+fn at(token: &str) -> Timestamp {
+    token.parse().unwrap_or(Timestamp::MAX)
+}
+
+fn is_early(at: Timestamp, now: Timestamp) -> bool {
+    at.duration_since(now) > MAX_CLOCK_SKEW
 }
 
 /// The time until a token in the future is looked at again.

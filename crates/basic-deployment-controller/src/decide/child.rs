@@ -87,14 +87,20 @@ fn align(child: &Arc<Child>, desired: &Desired, observed: &Observed) -> Option<A
 /// Changes a child to a rendering.
 fn change(child: &Arc<Child>, desired: &Desired, observed: &Observed, heals: bool) -> Option<Action> {
     let replicas = share_of_wanted(Some(child), observed);
-    Action::Apply { child: child.clone(), desired: desired.clone(), replicas, heals }.unless_held(observed)
+    let desired = Desired { token: new_token(child, observed), ..desired.clone() };
+    Action::Apply { child: child.clone(), desired, replicas, heals }.unless_held(observed)
 }
 
 /// Hands the restart token to the child.
 pub fn restart(child: &Arc<Child>, observed: &Observed) -> Option<Action> {
-    let may = !child.is_deleting && !observed.deployment.spec.paused;
-    let token = observed.token_for(child).filter(|_| may)?.to_owned();
+    let token = new_token(child, observed)?;
     Action::Restart { child: child.clone(), token }.unless_held(observed)
+}
+
+/// The restart token that a child may be handed now; without one, it keeps its own.
+fn new_token(child: &Child, observed: &Observed) -> Option<String> {
+    let may = !child.is_deleting && !observed.deployment.spec.paused;
+    observed.token_for(child).filter(|_| may).map(str::to_owned)
 }
 
 /// Sets the replicas of the wanted child and the fields that are handed to it, and undoes changes of them by somebody else.

@@ -52,6 +52,38 @@ fn in_a_pause_no_token_is_handed_on() {
 }
 
 #[test]
+fn an_orphan_that_is_adopted_in_a_pause_keeps_its_token() {
+    let orphan =
+        json!({"metadata": {"ownerReferences": null}, "spec": {"restartedAt": "1970-01-01T00:00:10Z"}});
+    let mut paused = observed(Found::Orphan(child(orphan)));
+    spec(&mut paused).paused = true;
+    let paused = under("1970-01-01T00:00:20Z", paused);
+    let Action::Apply { desired, child, .. } = decide(&paused) else { panic!() };
+    assert_eq!(desired.body(3, Some(&child))["spec"]["restartedAt"], "1970-01-01T00:00:10Z");
+}
+
+#[test]
+fn a_later_token_of_a_child_stays_beside_a_deployment_that_was_restored_and_one_of_the_future_does_not() {
+    let own = "1970-01-01T00:00:10Z";
+    let body = |observed: &Observed| {
+        let Action::Apply { desired, child, .. } = decide(observed) else { panic!() };
+        desired.body(3, Some(&child))["spec"]["restartedAt"].clone()
+    };
+    let orphan = |token: &str| {
+        let child = child(json!({"metadata": {"ownerReferences": null}, "spec": {"restartedAt": token}}));
+        under(own, observed(Found::Orphan(child)))
+    };
+    let later = under(own, ours(json!({"spec": {"restartedAt": "1970-01-01T00:00:20Z"}})));
+    assert!(written(decide(&later)).ready, "nothing is older than the restart");
+    assert_eq!(body(&orphan("1970-01-01T00:00:20Z")), "1970-01-01T00:00:20Z");
+    for token in ["1970-01-01T00:00:09Z", "2099-01-01T00:00:00Z", "by hand"] {
+        let taken_back = decide(&under(own, ours(json!({"spec": {"restartedAt": token}}))));
+        assert!(matches!(taken_back, Action::Restart { token, .. } if token == own), "{token}");
+        assert_eq!(body(&orphan(token)), own);
+    }
+}
+
+#[test]
 fn a_kind_without_restarts_stays_ready_and_says_that_the_token_has_no_effect() {
     let observed = under("1970-01-01T00:00:30Z", ours(json!({})));
     let status = written(decide(&with_contract(observed, |contract| contract.restarted_at = None)));
