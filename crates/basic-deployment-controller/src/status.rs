@@ -132,7 +132,7 @@ fn restart_blocked(observed: &Observed) -> Option<(&'static str, String)> {
     let token = observed.deployment.spec.restarted_at.as_ref()?;
     if let Some(at) = token::in_future(observed) {
         let message = format!(
-            "spec.restartedAt is {at}, which is later than now, so that nothing is restarted before that time; remove the field"
+            "spec.restartedAt is {at}, which is later than now, so that no restart before that time has an effect; remove the field"
         );
         return Some((TOKEN_IN_FUTURE, message));
     }

@@ -98,6 +98,8 @@ fn a_token_in_the_future_is_told_until_its_time_has_come() {
     let status = written(decide(&far));
     let blocked = Conditions::find(&status.conditions, "RestartBlocked").unwrap();
     assert_eq!((&*blocked.reason, status.ready), ("TokenInFuture", true));
+    // It was handed on at once.
+    assert!(blocked.message.contains("no restart before that time has an effect"), "{blocked:?}");
     let mut told = far;
     Arc::make_mut(&mut told.deployment).status = Some(status);
     assert_eq!(decide(&told), Action::Wait(Duration::from_secs(3600)));
