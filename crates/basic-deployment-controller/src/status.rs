@@ -357,7 +357,7 @@ fn blocker_of(observed: &Observed, child: &Child) -> Option<BlockedBy> {
 }
 
 /// This object itself while it cannot continue, otherwise the child if it does not report, whose blocker is out of date then,
-/// otherwise the child's blocker, otherwise the pod that was found, otherwise the child if it is stalled or paused.
+/// otherwise the child's blocker, otherwise the pod that was found, otherwise the child if it is stalled, paused or being deleted.
 fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
     let deployment = &observed.deployment;
     let before = deployment.status.as_ref().and_then(|status| status.blocked_by.as_ref());
@@ -382,6 +382,9 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
     blocker_of(observed, child)
         .or_else(|| child.stalled().map(|Stalled { reason, message }| by_itself(reason, message)))
         .or_else(|| child.paused().map(|Pause { reason, message }| by_itself(reason, message)))
+        .or_else(|| {
+            child.is_deleting.then(|| by_itself(TERMINATING, "it is being deleted: a finalizer may keep it"))
+        })
 }
 
 /// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.

@@ -240,6 +240,16 @@ fn a_rollback_is_told_with_its_revision_while_it_holds_the_child() {
 }
 
 #[test]
+fn a_wanted_child_that_is_being_deleted_is_named() {
+    let deleted = json!({"deletionTimestamp": "1970-01-01T00:00:10Z", "finalizers": ["example.com/hold"]});
+    let told = status(&ours(json!({"metadata": deleted, "status": {"active": 1}})));
+    let blocker = told.blocked_by.clone().unwrap();
+    assert_eq!((&*blocker.kind, &*blocker.name, &*blocker.reason), ("BasicReplicaSet", "web", "Terminating"));
+    let [_, _, message] = said(&told, Conditions::READY).unwrap();
+    assert!(message.contains("; BasicReplicaSet web is not ready: Terminating: "), "{message}");
+}
+
+#[test]
 fn a_former_child_that_leaves_is_named() {
     let left = child(json!({"metadata": {"name": "old"}}));
     let [_, reason, message] = said(&status(&observed(Found::Leaving(left))), Conditions::READY).unwrap();
