@@ -24,7 +24,8 @@ fn is_needed(observed: &Observed) -> bool {
         && !child.is_deleting
         && !observed.serves(child)
         && observed.deployment.metadata.deletion_timestamp.is_none()
-        && observed.failure_about_child().is_none()
+        && observed.held_up().is_none()
+        && observed.failure_about_child().is_none_or(|failure| observed.failure_to_heal() == Some(failure))
 }
 
 /// What the last look found, while it still matters.

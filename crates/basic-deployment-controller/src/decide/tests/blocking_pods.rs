@@ -7,6 +7,7 @@ use super::*;
 use crate::{
     blocking_pod::{look_in, works_for},
     observed::Look,
+    step,
 };
 
 fn seconds(count: u64) -> Duration {
@@ -70,6 +71,12 @@ fn a_pod_is_looked_for_while_the_child_does_not_serve_and_reports_no_blocker() {
     let failure = Failure::transient("Busy", "");
     failed.backoffs = Backoffs::of_everything(failure);
     assert_eq!(look_in(&failed), None, "it is backing off");
+    let fight = Failure::transient("RepeatedWrites", "");
+    failed.backoffs = Backoffs::default().and_step(step::HEAL_SCALE, fight);
+    assert_eq!(look_in(&failed), Some(Duration::ZERO), "a fight about one field does not explain it");
+    let told = status(&looked(failed, 0, Ok(Some(pod()))));
+    assert_eq!(told.blocked_by.unwrap().reason, "RepeatedWrites");
+    assert!(told.conditions[0].message.ends_with("; Pod web-x is not ready: ImagePullBackOff: no such host"));
 }
 
 #[test]
