@@ -1,5 +1,7 @@
 //! The pin that holds a `BasicDeployment` on an older revision.
 
+use operator_templates::TemplateError;
+
 use super::*;
 
 /// A `BasicDeployment` that is held on an older revision, before its child follows.
@@ -26,6 +28,16 @@ fn the_child_follows_a_pin_and_is_ready_when_it_serves() {
     let served = status(&observed);
     assert_eq!((served.ready, &*served.child.unwrap().hash), (true, "good"));
     assert!(Conditions::is_true(&served.conditions, "RolledBack"));
+}
+
+#[test]
+fn a_spec_or_a_template_that_renders_nothing_is_told_while_a_rollback_holds() {
+    let mut observed = rolled_back();
+    observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "good"}}})));
+    observed.rendered = Err(TemplateError::unknown("lost", "default").into());
+    let told = status(&observed);
+    let held = Conditions::find(&told.conditions, "RolledBack").unwrap();
+    assert!(told.ready && held.message.contains("\"lost\""), "{held:?}");
 }
 
 #[test]
