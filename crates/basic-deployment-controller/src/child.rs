@@ -98,8 +98,9 @@ impl Child {
                 "and belongs to {} {:?}, which needs it; change the name in the template, or give this BasicDeployment another name",
                 owner.kind, owner.name
             ),
+            None if self.is_deleting => "without an owner and is being deleted; the child is made once it is gone: remove the finalizer that keeps it, if one does".to_owned(),
             // A former BasicDeployment orphaned it, and nobody has adopted it.
-            None if !self.is_deleting && !self.hash().is_empty() => "without an owner and was rendered from another spec or template; restore those to have it adopted without downtime, and change them afterwards; otherwise delete it, or change the name in the template".to_owned(),
+            None if !self.hash().is_empty() => "without an owner and was rendered from another spec or template; restore those to have it adopted without downtime, and change them afterwards; otherwise delete it, or change the name in the template".to_owned(),
             None => "and belongs to an unknown owner: it has no controller, and was not rendered from this template; delete it if nobody needs it, or change the name in the template".to_owned(),
         };
         Refusal::ChildNotOwned { kind: self.kind.kind.clone(), name: self.name.clone(), why }

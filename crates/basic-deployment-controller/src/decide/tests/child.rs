@@ -100,6 +100,17 @@ fn a_child_that_was_left_with_another_content_is_told_how_it_comes_back() {
 }
 
 #[test]
+fn an_orphan_that_is_being_deleted_is_not_called_somebody_elses() {
+    let deleted = json!({"ownerReferences": null, "deletionTimestamp": "1970-01-01T00:00:10Z"});
+    let Action::Refuse(refusal) = decide(&observed(Found::Orphan(child(json!({"metadata": deleted})))))
+    else {
+        panic!()
+    };
+    let told = refusal.to_string();
+    assert!(told.contains("is being deleted") && !told.contains("unknown owner"), "{told}");
+}
+
+#[test]
 fn what_a_former_one_left_is_waited_for() {
     let owner = json!([{"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "former", "controller": true}]);
     let left = child(json!({"metadata": {"ownerReferences": owner}}));
