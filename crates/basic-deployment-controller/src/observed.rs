@@ -169,13 +169,9 @@ impl Observed {
 
     /// Former children that have not gone, or whose replicas serve, or may serve, until their deletion is complete.
     pub fn leftovers(&self) -> impl Iterator<Item = &Arc<Child>> {
-        self.others.iter().filter(|other| !other.is_deleting || may_serve(other))
-    }
-
-    /// A former child whose replicas serve, or may serve.
-    #[must_use]
-    pub fn serving_former(&self) -> Option<&Arc<Child>> {
-        self.others.iter().find(|other| may_serve(other))
+        self.others
+            .iter()
+            .filter(|other| !other.is_deleting || other.outputs.active > 0 || !other.is_readable())
     }
 
     /// Whether somebody has paused the rollout: in the `BasicDeployment`, or in the child.
@@ -213,12 +209,6 @@ impl Observed {
             && outputs.updated.is_none_or(|updated| updated >= wanted)
     }
 
-    /// Whether a child serves, and no replica of a former one beside it.
-    #[must_use]
-    pub fn serves_alone(&self, child: &Child) -> bool {
-        self.serves(child) && self.serving_former().is_none()
-    }
-
     /// The kind and watch of an object of one of the kinds of children.
     #[must_use]
     pub fn place(&self, kind: &ChildKind) -> WriteTarget {
@@ -240,10 +230,6 @@ impl Observed {
             Err(_) => self.child.ours().map(|child| child.hash()),
         }
     }
-}
-
-fn may_serve(child: &Child) -> bool {
-    child.outputs.active > 0 || !child.is_readable()
 }
 
 impl Found {
