@@ -47,8 +47,6 @@ pub struct Outputs {
     pub observed_generation: Option<i64>,
     /// Whether all its replicas have the current template and token, and serve, and no older one is counted.
     pub ready: bool,
-    /// Its own report of progress, in words.
-    pub progress: String,
     /// The number of its replicas with the current template and token, if it reports that.
     pub updated: Option<i32>,
     /// The number of its serving replicas that have been ready for as long as they have to; if it does not tell them apart, of all
@@ -142,12 +140,9 @@ impl Mapping {
         let blocked_by = reading.map(&self.blocked_by, &["apiVersion", "kind", "name", "reason", "message"]);
         let of_type = |type_| condition(&self.contract.conditions, child, generation, type_);
         let is_true = |found: &&Value| found["status"] == "True";
-        let (ready, told) = if let Some(source) = &self.ready {
-            // Its condition only tells the progress.
-            (reading.is_true(source), of_type(Conditions::READY).ok().flatten())
-        } else {
-            let told = reading.noted(of_type(Conditions::READY));
-            (told.as_ref().is_some_and(is_true), told)
+        let ready = match &self.ready {
+            Some(source) => reading.is_true(source),
+            None => reading.noted(of_type(Conditions::READY)).as_ref().is_some_and(is_true),
         };
         let stalled = if let Some(source) = &self.stalled {
             reading.map(source, &["reason", "message"])
@@ -156,12 +151,10 @@ impl Mapping {
             told.and_then(|told| serde_json::from_value(told.clone()).ok())
         };
         let paused = self.paused.as_ref().and_then(|source| reading.map(source, &["reason", "message"]));
-        let message = told.and_then(|told| told["message"].as_str());
         Outputs {
             active,
             observed_generation,
             ready: ready && reading.problem.is_none(),
-            progress: message.unwrap_or_default().to_owned(),
             updated,
             available: available.map_or(active, |available| available.min(active)),
             terminating,
