@@ -1,6 +1,6 @@
 //! Action → writes. The only writer.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use basic_deployment_controller::{
     child::Child,
@@ -27,9 +27,6 @@ use serde_json::json;
 
 use crate::memory::Memory;
 
-/// Time until a revision that exists is known from its watch.
-const WATCH_DELAY: Duration = Duration::from_secs(1);
-
 /// Writes children, revisions and statuses, and remembers their last states on the server.
 pub struct Executor {
     writer: Writer,
@@ -52,7 +49,7 @@ impl Executor {
         let deployment = &*observed.deployment;
         let own = self.writer.for_object(ObjectId::of(deployment));
         match action {
-            Action::Record { rendered, number } => return self.record(deployment, rendered, number).await,
+            Action::Record { rendered, number } => self.record(deployment, rendered, number).await?,
             Action::RefreshOwner { children, revisions } => {
                 let children = children.iter().map(|child| (observed.place(&child.kind), child.id()));
                 let revisions = revisions.iter().map(|revision| (self.revisions.clone(), revision.id()));
@@ -114,7 +111,7 @@ impl Executor {
         deployment: &BasicDeployment,
         rendered: Rendered,
         number: i64,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<(), Error> {
         let own = ObjectId::of(deployment);
         let resource = &self.revisions.resource;
         let name = revision::name(own.name, own.uid, &rendered.hash);
@@ -133,19 +130,14 @@ impl Executor {
         });
         match self.writer.for_object(own).create(&self.revisions, &revision).await {
             Err(error) if error.cause == Cause::AlreadyExists => {
-                if self.memory.name_taken_for(own.uid, &rendered.hash) >= WATCH_DELAY {
-                    let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
-                    let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
-                    let hash = format!("kubectl annotate {on} {}={}", keys::HASH, rendered.hash);
-                    return Err(Refusal::RevisionNameTaken { name, restore: [label, hash] }.into());
-                }
-                // A former process may have created it, and its watch may be behind.
-                Ok(Requeue::Untried(WATCH_DELAY))
+                let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
+                let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
+                let hash = format!("kubectl annotate {on} {}={}", keys::HASH, rendered.hash);
+                Err(Refusal::RevisionNameTaken { name, restore: [label, hash] }.into())
             }
             created => {
                 created?;
-                self.memory.recorded(own.uid);
-                Ok(Requeue::Written)
+                Ok(())
             }
         }
     }

@@ -1,10 +1,15 @@
 //! The obstacles between a `BasicDeployment` and its child, and their remedies.
 
+use std::time::Duration;
+
 use catena_api::reason;
 use operator_kit::report::Failures;
 use operator_templates::TemplateError;
 use operator_watch::{ApiError, Failure};
 use thiserror::Error;
+
+/// Time until a revision that exists is known from its watch.
+const WATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// An obstacle between a `BasicDeployment` and its child.
 #[derive(Debug, Error)]
@@ -161,7 +166,11 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         // The installation of the kind is no event of the BasicDeployment.
         let is_stalled = !matches!(refusal, Refusal::KindNotServed { .. });
-        Self { is_stalled, ..Self::transient(refusal.reason(), refusal.to_string()) }
+        // A former process may have created the revision, and its watch may be behind.
+        let is_expected = matches!(refusal, Refusal::RevisionNameTaken { .. });
+        let retry_after = is_expected.then_some(WATCH_DELAY);
+        let told = Self::transient(refusal.reason(), refusal.to_string());
+        Self { is_stalled, is_expected, retry_after, ..told }
     }
 }
 

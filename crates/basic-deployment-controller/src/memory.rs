@@ -23,8 +23,6 @@ struct Remembered {
     settled: Option<(String, Option<Value>)>,
     /// By the uid of the child.
     replicas: HashMap<String, i32>,
-    /// The hash of the rendering whose revision could not be created because its name is taken, and since when that is known.
-    taken: Option<(String, Instant)>,
     stillness: Option<Stillness>,
     /// The child that has not reported on its present spec, the generation of its last report, and since when that is known.
     behind: Option<((String, Option<i64>), Instant)>,
@@ -85,22 +83,6 @@ impl Memory {
             remembered.replicas.retain(|child, _| is_known(child));
             remembered.replicas.insert(child.to_owned(), replicas);
         });
-    }
-
-    /// Records that the revision of a rendering could not be created, because its name is taken, and tells for how long that
-    /// has been so.
-    pub fn name_taken_for(&self, uid: &str, hash: &str) -> Duration {
-        self.change(uid, |remembered| {
-            let known = remembered.taken.take().filter(|(taken, _)| taken == hash);
-            let (hash, since) = known.unwrap_or_else(|| (hash.to_owned(), Instant::now()));
-            remembered.taken = Some((hash, since));
-            since.elapsed()
-        })
-    }
-
-    /// Records that a revision was created.
-    pub fn recorded(&self, uid: &str) {
-        self.change(uid, |remembered| remembered.taken = None);
     }
 
     /// Records the outcome of a look for the pod that keeps a child from serving.

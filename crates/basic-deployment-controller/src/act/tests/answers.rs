@@ -99,27 +99,15 @@ async fn a_broken_server_and_a_lost_answer_are_no_reason_to_ask_again_at_once() 
 
 #[tokio::test(start_paused = true)]
 async fn a_revision_whose_name_is_taken_is_waited_for_and_then_told_with_the_way_out() {
-    let (client, _) = answering(in_turn(&[TAKEN, TAKEN, TAKEN, DONE, TAKEN]));
-    let executor = Executor::new(Writer::over(client, MANAGER), revisions(), Memory::default());
-    let observed = observed();
-    for _ in 0..2 {
-        assert_eq!(executor.act(&observed, record()).await.unwrap(), Requeue::Untried(WATCH_DELAY));
-    }
-    tokio::time::advance(WATCH_DELAY).await;
-    let told = executor.act(&observed, record()).await.unwrap_err();
-    let failure = &Failures::from(told).parts[0];
+    let failure = &act(record(), &[TAKEN]).await.result.unwrap_err().parts[0];
     assert_eq!((failure.reason, failure.is_stalled), ("RevisionNameTaken", true));
+    // The kit tells it after ten tries.
+    assert_eq!((failure.is_expected, failure.retry_after), (true, Some(Duration::from_secs(1))));
     let name = revision::name("web", "deployment", "new");
     let on = format!("--namespace shop controllerrevision {name} --overwrite");
     let label = format!("kubectl label {on} {}=deployment", keys::DEPLOYMENT_UID);
     let hash = format!("kubectl annotate {on} {}=new", keys::HASH);
     assert!(failure.message.contains(&format!("({label}; {hash})")), "{failure}");
-    assert_eq!(executor.act(&observed, record()).await.unwrap(), Requeue::Written, "somebody deleted it");
-    assert_eq!(
-        executor.act(&observed, record()).await.unwrap(),
-        Requeue::Untried(WATCH_DELAY),
-        "it begins anew"
-    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,6 +3,8 @@
 mod answers;
 mod requests;
 
+use std::time::Duration;
+
 use basic_deployment_controller::drift::added_keys;
 use catena_api::BasicDeploymentStatus;
 use k8s_openapi::api::apps::v1::ControllerRevision;
