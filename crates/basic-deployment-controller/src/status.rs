@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catena_api::{
     BasicDeployment, BasicDeploymentStatus, BlockedBy, ChildStatus, Pin, StoredRevision,
-    deletion::{DELETED_BEFORE_OWNER, Deletion, TERMINATING},
+    deletion::{Deletion, TERMINATING},
     reason::{
         self, CHANGED_WHILE_PAUSED, CHILD_HAS_NO_RESTART, CHILD_PAUSED, FORMER_CHILD_LEAVING, NOT_REPORTED,
         PAUSED, PROGRESS_DEADLINE_EXCEEDED, TOKEN_IN_FUTURE,
@@ -54,7 +54,10 @@ pub fn status(observed: &Observed) -> BasicDeploymentStatus {
     let deletion = Deletion::of(&deployment.metadata);
     let is_ready = observed.is_ready() && deletion.is_none();
     let blocked_by = match deletion {
-        Some(deletion) => Some(blocking_deletion(deletion, observed)),
+        Some(deletion) => {
+            let child = observed.children().next();
+            Some(deletion.blocked_by(itself(deployment), child.map(|child| identity(child))))
+        }
         None if is_ready => None,
         None => blocked_by(observed, child),
     };
@@ -387,14 +390,6 @@ fn blocked_by(observed: &Observed, child: Option<&Child>) -> Option<BlockedBy> {
         .or_else(|| {
             child.is_deleting.then(|| by_itself(TERMINATING, "it is being deleted: a finalizer may keep it"))
         })
-}
-
-/// The object that its deletion waits for: a child that has to be gone before, or itself while it has finalizers.
-fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
-    let child = observed.children().next().filter(|_| deletion.is_foreground());
-    let message = child.map_or_else(|| deletion.message(), |_| DELETED_BEFORE_OWNER.to_owned());
-    let object = child.map_or_else(|| itself(&observed.deployment), |child| identity(child));
-    BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
 }
 
 /// The API version, the kind and the name of a `BasicDeployment`.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use catena_api::{
     BasicReplicaSet, BasicReplicaSetStatus, BlockedBy, LastServed,
-    deletion::{DELETED_BEFORE_OWNER, Deletion, TERMINATING},
+    deletion::{Deletion, TERMINATING},
     keys, reason,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -102,7 +102,10 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         last_served,
         selector: set.metadata.uid.as_ref().map(|uid| format!("{}={uid}", keys::REPLICA_SET_UID)),
         blocked_by: match deletion {
-            Some(deletion) => Some(blocking_deletion(deletion, observed)),
+            Some(deletion) => {
+                let first = observed.pods.iter().min_by_key(|pod| pod.slot);
+                Some(deletion.blocked_by(itself(set), first.map(|pod| ["v1", "Pod", &pod.name])))
+            }
             None if is_ready => None,
             None => blocked_by(observed, failure.as_ref()),
         },
@@ -214,14 +217,6 @@ fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedB
         first.min_by_key(|(pod, problem)| (!problem.is_conclusive, pod.slot, pod.name.clone()))?;
     let since = Some(Time(problem.since));
     Some(BlockedBy::new(["v1", "Pod", &pod.name], &problem.reason, &problem.message, since))
-}
-
-/// The object that its deletion waits for: a pod that has to be gone before, or itself while it has finalizers.
-fn blocking_deletion(deletion: Deletion<'_>, observed: &Observed) -> BlockedBy {
-    let first = observed.pods.iter().filter(|_| deletion.is_foreground()).min_by_key(|pod| pod.slot);
-    let message = first.map_or_else(|| deletion.message(), |_| DELETED_BEFORE_OWNER.to_owned());
-    let object = first.map_or_else(|| itself(&observed.set), |pod| ["v1", "Pod", &*pod.name]);
-    BlockedBy::new(object, TERMINATING, &message, Some(deletion.since()))
 }
 
 /// The API version, the kind and the name of a set.

@@ -7,12 +7,14 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 
+use crate::BlockedBy;
+
 /// Reason of the condition `Ready`, and of `blockedBy`, while an object is being deleted.
 pub const TERMINATING: &str = "Terminating";
 
 /// Message of `blockedBy` about a dependent that a deletion in the foreground waits for. The finalizers are those of its
 /// owner, and not its own.
-pub const DELETED_BEFORE_OWNER: &str =
+const DELETED_BEFORE_OWNER: &str =
     "has to be gone before its owner, which is being deleted in the foreground";
 
 /// Age from which a deletion is reported: most objects are gone before.
@@ -44,12 +46,6 @@ impl<'m> Deletion<'m> {
         Self { since, finalizers }
     }
 
-    /// Its beginning.
-    #[must_use]
-    pub fn since(&self) -> Time {
-        self.since.clone()
-    }
-
     /// The delay until it is reported; `None` means now.
     #[must_use]
     pub fn due_in(&self, now: Timestamp) -> Option<Duration> {
@@ -57,10 +53,13 @@ impl<'m> Deletion<'m> {
         REPORT_DELAY.checked_sub(age).filter(|left| !left.is_zero())
     }
 
-    /// Whether it waits for the dependents of the object to be gone.
+    /// What it waits for: a dependent that has to be gone before, if there is one, or the object itself while it has finalizers.
     #[must_use]
-    pub fn is_foreground(&self) -> bool {
-        self.finalizers.iter().any(|finalizer| finalizer == FOREGROUND)
+    pub fn blocked_by(&self, itself: [&str; 3], dependent: Option<[&str; 3]>) -> BlockedBy {
+        let is_foreground = self.finalizers.iter().any(|finalizer| finalizer == FOREGROUND);
+        let dependent = dependent.filter(|_| is_foreground);
+        let message = dependent.map_or_else(|| self.message(), |_| DELETED_BEFORE_OWNER.to_owned());
+        BlockedBy::new(dependent.unwrap_or(itself), TERMINATING, &message, Some(self.since.clone()))
     }
 
     /// The message of the report, with everything that the deletion waits for.
@@ -100,7 +99,9 @@ mod tests {
         assert!(Deletion::of(&ObjectMeta::default()).is_none());
         let metadata = metadata(&["foregroundDeletion", "example.com/hold"]);
         let deletion = Deletion::of(&metadata).unwrap();
-        assert!(deletion.is_foreground());
+        let [own, dependent] = ["web", "web-0"].map(|name| ["v1", "Pod", name]);
+        let name = |dependent| deletion.blocked_by(own, dependent).name;
+        assert_eq!([name(None), name(Some(dependent))], ["web", "web-0"]);
         assert_eq!(
             deletion.message(),
             "is being deleted, and waits for the deletion of its dependents, and for the controller of the finalizer \"example.com/hold\" to remove it"
