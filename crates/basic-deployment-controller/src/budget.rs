@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use catena_api::BasicDeploymentSpec;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use catena_api::{BasicDeploymentSpec, surge_and_unavailable};
 
 use crate::child::Child;
 
@@ -31,14 +30,11 @@ pub struct Count {
 }
 
 impl Budget {
-    /// The budget of a `BasicDeployment`: percentages of the surge are rounded up, those of the unavailable replicas down, and
-    /// both are never 0 at once (as for a Deployment).
+    /// The budget of a `BasicDeployment`.
     #[must_use]
     pub fn of(spec: &BasicDeploymentSpec) -> Self {
         let replicas = spec.replicas;
-        let surge = share(&spec.max_surge, replicas, 99);
-        let unavailable = share(&spec.max_unavailable, replicas, 0);
-        let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
+        let (surge, unavailable) = surge_and_unavailable(&spec.max_surge, &spec.max_unavailable, replicas);
         Self {
             replicas,
             most: replicas.saturating_add(surge),
@@ -79,19 +75,6 @@ impl Budget {
     /// The replicas that have to serve beside those of the wanted child.
     fn needed(&self, wanted: Count) -> i32 {
         self.least.saturating_sub(wanted.serving).max(0)
-    }
-}
-
-/// A number, or a percentage of the replicas, to which `rounding` hundredths are added.
-fn share(amount: &IntOrString, replicas: i32, rounding: i64) -> i32 {
-    match amount {
-        IntOrString::Int(number) => (*number).max(0),
-        // The schema allows only a percentage here.
-        IntOrString::String(text) => {
-            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or(0);
-            let share = (i64::from(replicas).saturating_mul(percent).saturating_add(rounding)) / 100;
-            i32::try_from(share).unwrap_or(replicas)
-        }
     }
 }
 

@@ -8,6 +8,7 @@ mod basic_deployment_restart;
 mod basic_deployment_rollback;
 mod basic_replica_set;
 mod blocked_by;
+mod budget;
 pub mod command;
 pub mod compatibility;
 pub mod contract;
@@ -25,6 +26,7 @@ pub use basic_deployment_restart::{BasicDeploymentRestart, BasicDeploymentRestar
 pub use basic_deployment_rollback::{BasicDeploymentRollback, BasicDeploymentRollbackSpec};
 pub use basic_replica_set::{BasicReplicaSet, BasicReplicaSetSpec, BasicReplicaSetStatus, LastServed};
 pub use blocked_by::BlockedBy;
+pub use budget::surge_and_unavailable;
 pub use command::{CommandStatus, TargetRef};
 pub use pin::Pin;
 pub use pod_replacement_policy::PodReplacementPolicy;

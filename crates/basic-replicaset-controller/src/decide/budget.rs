@@ -1,5 +1,4 @@
-use catena_api::BasicReplicaSetSpec;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use catena_api::{BasicReplicaSetSpec, surge_and_unavailable};
 
 /// The limits of a replacement above and below the desired number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,13 +12,14 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// The budget of a set: percentages of the surge are rounded up, those of the missing pods down, and both are never
-    /// 0 at once (as for a Deployment).
+    /// The budget of a set.
+    #[must_use]
     pub fn of(spec: &BasicReplicaSetSpec) -> Self {
-        let wanted = usize::try_from(spec.replicas).unwrap_or(0);
-        let surge = resolve(&spec.max_surge, wanted, usize::div_ceil);
-        let unavailable = resolve(&spec.max_unavailable, wanted, |parts, whole| parts / whole);
-        Self { wanted, surge, unavailable: if surge == 0 { unavailable.max(1) } else { unavailable } }
+        let (surge, unavailable) =
+            surge_and_unavailable(&spec.max_surge, &spec.max_unavailable, spec.replicas);
+        let [wanted, surge, unavailable] =
+            [spec.replicas, surge, unavailable].map(|number| usize::try_from(number).unwrap_or(0));
+        Self { wanted, surge, unavailable }
     }
 
     /// The number of pods that may be created now.
@@ -56,19 +56,10 @@ impl Budget {
     }
 }
 
-fn resolve(amount: &IntOrString, wanted: usize, divide: impl Fn(usize, usize) -> usize) -> usize {
-    match amount {
-        IntOrString::Int(number) => usize::try_from(*number).unwrap_or(0),
-        // The schema allows only a percentage here.
-        IntOrString::String(text) => {
-            let percent: usize = text.trim_end_matches('%').parse().unwrap_or(0);
-            divide(wanted * percent, 100)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+
     use super::*;
 
     fn budget(replicas: i32, surge: IntOrString, unavailable: IntOrString) -> Budget {
