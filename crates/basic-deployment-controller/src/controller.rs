@@ -8,7 +8,7 @@
 //! The write triggers the next pass.
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::Arc,
     time::Duration,
 };
@@ -77,9 +77,8 @@ impl Controller for Deployments {
     /// A pin may end the failure, and is no new generation.
     fn retry_key(&self, deployment: &BasicDeployment, _: &'static str) -> u64 {
         let annotations = deployment.metadata.annotations.as_ref();
-        let mut hasher = DefaultHasher::new();
-        annotations.and_then(|all| all.get(keys::PINNED_REVISION)).hash(&mut hasher);
-        hasher.finish()
+        let pin = annotations.and_then(|all| all.get(keys::PINNED_REVISION));
+        BuildHasherDefault::<DefaultHasher>::default().hash_one(pin)
     }
 
     fn longest_backoff(&self) -> Duration {

@@ -5,7 +5,7 @@
 //! 3. [`Executor`] takes it. The write triggers the next pass.
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::Arc,
     time::Duration,
 };
@@ -62,7 +62,9 @@ impl Controller for ReplicaSets {
         if step != step::CREATE {
             return 0;
         }
-        self.observer.pods_that_take_room(set).iter().fold(0, |all, pod| all ^ digest(&pod.uid))
+        let digest = BuildHasherDefault::<DefaultHasher>::default();
+        let pods = self.observer.pods_that_take_room(set);
+        pods.iter().fold(0, |all, pod| all ^ digest.hash_one(&pod.uid))
     }
 
     fn longest_backoff(&self) -> Duration {
@@ -72,10 +74,4 @@ impl Controller for ReplicaSets {
     fn forget(&self, uid: &str) {
         self.observer.forget(uid);
     }
-}
-
-fn digest(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }
