@@ -127,9 +127,14 @@ impl Observed {
     /// The number of terminating pods, if their end is awaited.
     #[must_use]
     pub fn awaited(&self) -> Option<usize> {
-        let is_awaited = self.set.spec.pod_replacement_policy == PodReplacementPolicy::TerminationComplete;
-        let ending = self.pods.iter().filter(|pod| pod.state == PodState::Terminating);
-        is_awaited.then(|| ending.count())
+        let ending = self.pods.iter().filter(|pod| matches!(pod.state, PodState::Terminating(_)));
+        self.awaits_ends().then(|| ending.count())
+    }
+
+    /// Whether a pod takes its room until it is gone.
+    #[must_use]
+    pub fn awaits_ends(&self) -> bool {
+        self.set.spec.pod_replacement_policy == PodReplacementPolicy::TerminationComplete
     }
 
     /// Whether the watch is about to show another pod of the set. Failed marks and names of others have backoffs of

@@ -160,19 +160,22 @@ pub fn minimum_age(
     let is_at_rest = |pod: &PodRow| match &pod.state {
         PodState::Ready => true,
         PodState::NotReady(problem) => problem.is_conclusive,
-        PodState::Finished(_) | PodState::Terminating => false,
+        PodState::Finished(_) | PodState::Terminating(_) => false,
     };
     let is_replacing = observed.revision.is_ok() && after.updated < after.replicas;
     let are_at_rest = !is_replacing && observed.pods.iter().all(|pod| is_at_rest(pod));
     if are_at_rest { StatusAge::STABLE } else { StatusAge::PROGRESSING }
 }
 
-/// The time until a starting pod has taken too long.
+/// The time until a starting pod has taken too long, or one whose end is awaited.
 #[must_use]
 pub fn next_blocker(observed: &Observed) -> Option<Duration> {
     let left = |pod: &PodRow| match &pod.state {
         PodState::NotReady(problem) if !problem.is_conclusive => {
             Some(START_TOLERANCE.saturating_sub(problem.age(observed.now)))
+        }
+        PodState::Terminating(until) if observed.awaits_ends() => {
+            Some(START_TOLERANCE.saturating_sub(observed.since(*until)))
         }
         _ => None,
     };
@@ -189,7 +192,8 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
         let of_place =
             backoffs.item_failure(step::CREATE, |_| true).filter(|_| observed.is_in_vain(step::CREATE));
         let stays = |uid: &str| {
-            observed.pods.iter().any(|pod| &*pod.uid == uid && pod.state != PodState::Terminating)
+            let is_ending = |pod: &PodRow| matches!(pod.state, PodState::Terminating(_));
+            observed.pods.iter().any(|pod| &*pod.uid == uid && !is_ending(pod))
         };
         backoffs.failure().or(of_place).or(backoffs.item_failure(step::DELETE, stays))
     };
@@ -197,7 +201,8 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
     of_step.cloned().or_else(|| refused.map(|error| Failure::stalled(error.reason, &*error.message)))
 }
 
-/// The set itself while it cannot create pods, otherwise the first pod with a problem, in the order of their slots.
+/// The set itself while it cannot create pods, otherwise the first pod with a problem, in the order of their slots, otherwise the
+/// first one whose end is awaited, and late.
 fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
@@ -213,10 +218,20 @@ fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedB
         .pods
         .iter()
         .filter_map(|pod| pod.state.reportable_problem(observed.now).map(|problem| (pod, problem)));
-    let (pod, problem) =
-        first.min_by_key(|(pod, problem)| (!problem.is_conclusive, pod.slot, pod.name.clone()))?;
-    let since = Some(Time(problem.since));
-    Some(BlockedBy::new(["v1", "Pod", &pod.name], &problem.reason, &problem.message, since))
+    let first = first.min_by_key(|(pod, problem)| (!problem.is_conclusive, pod.slot, pod.name.clone()));
+    let by = |pod: &PodRow, reason: &str, message: &str, since| {
+        BlockedBy::new(["v1", "Pod", &pod.name], reason, message, Some(Time(since)))
+    };
+    if let Some((pod, problem)) = first {
+        return Some(by(pod, &problem.reason, &problem.message, problem.since));
+    }
+    let ending = observed.pods.iter().filter(|_| observed.awaits_ends());
+    let late = ending.filter_map(|pod| match pod.state {
+        PodState::Terminating(until) if observed.since(until) >= START_TOLERANCE => Some((pod, until)),
+        _ => None,
+    });
+    let (pod, until) = late.min_by_key(|(pod, _)| pod.slot)?;
+    Some(by(pod, TERMINATING, "it is being deleted: a finalizer or a lost node may keep it", until))
 }
 
 /// The API version, the kind and the name of a set.

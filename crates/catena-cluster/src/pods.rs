@@ -29,7 +29,7 @@ pub fn health(pod: &DynamicObject) -> Health {
         PodState::Finished(_) if text(pod, "/status/phase") == Some("Succeeded") => {
             return Health::new(State::Done, "Succeeded", "");
         }
-        PodState::Terminating => return Health::new(State::Terminating, "Terminating", ""),
+        PodState::Terminating(_) => return Health::new(State::Terminating, "Terminating", ""),
         PodState::Finished(problem) => (State::Failed, problem),
         PodState::NotReady(problem) if problem.is_conclusive => (State::Stuck, problem),
         PodState::NotReady(problem) => (State::Moving, problem),

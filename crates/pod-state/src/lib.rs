@@ -103,8 +103,8 @@ pub enum PodState {
     NotReady(PodProblem),
     /// It ended by itself and will not serve again.
     Finished(PodProblem),
-    /// It is being deleted.
-    Terminating,
+    /// It is being deleted, and has until then to end by itself.
+    Terminating(Timestamp),
 }
 
 /// The reason why a pod does not serve.
@@ -124,8 +124,8 @@ impl PrunedPod {
     /// Its phase of life.
     #[must_use]
     pub fn state(&self) -> PodState {
-        if self.metadata.deletion_timestamp.is_some() {
-            return PodState::Terminating;
+        if let Some(until) = &self.metadata.deletion_timestamp {
+            return PodState::Terminating(until.0);
         }
         let created = self.metadata.creation_timestamp.as_ref().map(|time| time.0).unwrap_or_default();
         self.status.state(created, &self.spec.node_name)
@@ -170,7 +170,7 @@ impl PodState {
             Self::NotReady(problem) | Self::Finished(problem) => {
                 (problem.is_conclusive || problem.age(now) >= START_TOLERANCE).then_some(problem)
             }
-            Self::Ready | Self::Terminating => None,
+            Self::Ready | Self::Terminating(_) => None,
         }
     }
 }
@@ -366,6 +366,7 @@ mod tests {
     fn a_pod_that_is_being_deleted_is_terminating_whatever_its_status_says() {
         let metadata = json!({"name": "web-x", "deletionTimestamp": "2026-01-01T00:00:00Z"});
         let pod = json!({"metadata": metadata, "status": {"phase": "Failed"}});
-        assert_eq!(serde_json::from_value::<PrunedPod>(pod).unwrap().state(), PodState::Terminating);
+        let state = serde_json::from_value::<PrunedPod>(pod).unwrap().state();
+        assert_eq!(state, PodState::Terminating("2026-01-01T00:00:00Z".parse().unwrap()));
     }
 }

@@ -154,7 +154,7 @@ pub fn pod_row(object: &Object) -> PodRow {
         created,
         deletion_cost: 0,
         state: match phase(object) {
-            _ if meta.is_deleting => PodState::Terminating,
+            _ if meta.is_deleting => PodState::Terminating(created),
             Some(Phase::Ready(_)) => PodState::Ready,
             Some(Phase::Failed) => PodState::Finished(problem("Failed", true)),
             None => PodState::NotReady(problem("NotReady", false)),

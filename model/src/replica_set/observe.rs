@@ -96,7 +96,7 @@ fn own_pods(process: &Process, scope: &Scope, set: &Object) -> Vec<Arc<PodRow>> 
     let mut own: Vec<_> = rows.filter(|row| row.owner.as_ref().is_some_and(is_own)).collect();
     if scope.has(Sabotage::CountsTerminatingPods) {
         own.iter_mut()
-            .filter(|row| row.state == PodState::Terminating)
+            .filter(|row| matches!(row.state, PodState::Terminating(_)))
             .for_each(|row| row.state = PodState::Ready);
     }
     own.into_iter().map(Arc::new).collect()

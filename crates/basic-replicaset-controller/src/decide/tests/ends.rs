@@ -17,7 +17,7 @@ fn one(policy: PodReplacementPolicy, surge: i32, pods: Vec<Arc<PodRow>>) -> Obse
 #[test]
 fn a_pod_is_created_in_place_of_one_that_terminates_at_once_or_when_that_is_gone() {
     for revision in [NEW, OLD] {
-        let of = |policy, surge| one(policy, surge, vec![pod(0, revision, PodState::Terminating)]);
+        let of = |policy, surge| one(policy, surge, vec![pod(0, revision, PodState::Terminating(now()))]);
         assert_eq!(created(&decide(&of(TerminationStarted, 0))), [1], "{revision}");
         assert_eq!(created(&decide(&of(TerminationComplete, 1))), [1], "it counts for the surge");
         let mut waits = of(TerminationComplete, 0);
@@ -32,9 +32,23 @@ fn a_pod_is_created_in_place_of_one_that_terminates_at_once_or_when_that_is_gone
 }
 
 #[test]
+fn a_pod_that_stays_beyond_its_time_is_named_if_its_end_is_awaited() {
+    let blocker = |policy, late| {
+        let observed = one(policy, 0, vec![pod(0, OLD, PodState::Terminating(ago(late)))]);
+        (status(&observed).blocked_by, next_blocker(&observed))
+    };
+    let (early, wakes) = blocker(TerminationComplete, 29);
+    assert_eq!((early, wakes), (None, Some(Duration::from_secs(1))), "each rollout would cost writes");
+    let (late, wakes) = blocker(TerminationComplete, 30);
+    let late = late.unwrap();
+    assert_eq!((&*late.kind, &*late.name, &*late.reason, wakes), ("Pod", "web-0", "Terminating", None));
+    assert_eq!(blocker(TerminationStarted, 60), (None, None));
+}
+
+#[test]
 fn what_served_last_is_made_again_only_when_what_terminates_is_gone() {
     let bad = pod(1, NEW, stuck("ImagePullBackOff"));
-    let mut observed = one(TerminationComplete, 0, vec![bad, pod(0, OLD, PodState::Terminating)]);
+    let mut observed = one(TerminationComplete, 0, vec![bad, pod(0, OLD, PodState::Terminating(now()))]);
     Arc::make_mut(&mut observed.set).spec.replicas = 2;
     observed.former = Some(OLD.into());
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
@@ -44,7 +58,7 @@ fn what_served_last_is_made_again_only_when_what_terminates_is_gone() {
 
 #[test]
 fn complete_is_told_beside_a_terminating_pod_only_if_nobody_waits_for_its_end() {
-    let pods = || vec![pod(0, OLD, PodState::Terminating), pod(1, NEW, PodState::Ready)];
+    let pods = || vec![pod(0, OLD, PodState::Terminating(now())), pod(1, NEW, PodState::Ready)];
     let is_ready = |observed: &Observed| {
         let status = written(decide(observed));
         (Conditions::is_true(&status.conditions, Conditions::READY), status.terminating)
@@ -60,7 +74,7 @@ fn complete_is_told_beside_a_terminating_pod_only_if_nobody_waits_for_its_end() 
 
 #[test]
 fn the_end_of_pods_of_an_empty_set_is_told_at_once() {
-    let mut observed = one(TerminationComplete, 0, vec![pod(0, NEW, PodState::Terminating)]);
+    let mut observed = one(TerminationComplete, 0, vec![pod(0, NEW, PodState::Terminating(now()))]);
     Arc::make_mut(&mut observed.set).spec.replicas = 0;
     Arc::make_mut(&mut observed.set).status = Some(written(decide(&observed)));
     observed.status_age = StatusAge::Written(Duration::ZERO);

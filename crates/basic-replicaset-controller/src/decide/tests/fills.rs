@@ -9,7 +9,7 @@ use crate::observed::succession_ends_in;
 
 #[test]
 fn missing_pods_are_created_in_the_free_places() {
-    let observed = observed(4, vec![pod(1, NEW, PodState::Ready), pod(3, NEW, PodState::Terminating)]);
+    let observed = observed(4, vec![pod(1, NEW, PodState::Ready), pod(3, NEW, PodState::Terminating(now()))]);
     assert_eq!(created(&decide(&observed)), [0, 2, 4]);
 }
 

@@ -79,8 +79,9 @@ fn play(mut observed: Observed, disturb: &[u8]) -> (Observed, usize) {
     for step in 0..2_000 {
         match decide(&observed) {
             Action::Create { revision, slots } => {
-                let is_there =
-                    |pod: &&Arc<PodRow>| pod.counts() || (is_awaited && pod.state == PodState::Terminating);
+                let is_there = |pod: &&Arc<PodRow>| {
+                    pod.counts() || (is_awaited && matches!(pod.state, PodState::Terminating(_)))
+                };
                 let total = observed.pods.iter().filter(is_there).count() + slots.len();
                 assert!(total <= budget.wanted + budget.surge, "{total} pods");
                 observed.pods.extend(slots.into_iter().map(|slot| pod(slot, &revision, starting())));
@@ -88,7 +89,7 @@ fn play(mut observed: Observed, disturb: &[u8]) -> (Observed, usize) {
             Action::Delete(pods) => {
                 let is_doomed = |pod: &&mut Arc<PodRow>| pods.iter().any(|doomed| doomed.uid == pod.uid);
                 for pod in observed.pods.iter_mut().filter(is_doomed) {
-                    Arc::make_mut(pod).state = PodState::Terminating;
+                    Arc::make_mut(pod).state = PodState::Terminating(now());
                 }
                 let ready = observed.pods.iter().filter(|pod| pod.is_ready()).count();
                 assert!(ready >= budget.least().min(start), "{ready} pods serve");
@@ -98,7 +99,7 @@ fn play(mut observed: Observed, disturb: &[u8]) -> (Observed, usize) {
             }
             Action::Settle | Action::Wait(_) => {
                 let mut pods = observed.pods.iter();
-                if let Some(ends) = pods.position(|pod| pod.state == PodState::Terminating) {
+                if let Some(ends) = pods.position(|pod| matches!(pod.state, PodState::Terminating(_))) {
                     observed.pods.remove(ends);
                     continue;
                 }
