@@ -312,11 +312,10 @@ fn known(own: &[Arc<Child>], desired: &Desired) -> Option<Arc<Child>> {
     own.iter().find(is_it).cloned()
 }
 
-/// The child that was wanted last.
+/// The child that was wanted last: the one of the newest revision.
 fn last_wanted(own: &[Arc<Child>], revisions: &[Arc<Revision>]) -> Option<Arc<Child>> {
-    let last = revisions.last();
-    let is_it = |child: &&Arc<Child>| last.is_some_and(|last| last.hash == child.hash());
-    own.iter().find(is_it).or(own.first()).cloned()
+    let number = |child: &&Arc<Child>| revisions.iter().position(|revision| revision.hash == child.hash());
+    own.iter().max_by_key(number).cloned()
 }
 
 #[cfg(test)]

@@ -190,3 +190,17 @@ async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_sc
     };
     assert_eq!(child.uid, "former");
 }
+
+#[test]
+fn without_a_rendering_the_child_of_the_newest_revision_goes_on_which_need_not_be_the_last_one() {
+    let child = |name: &str, hash: &str| {
+        let mut child = Child::clone(&fixtures::child(name, name));
+        child.object["metadata"]["annotations"][keys::HASH] = hash.into();
+        Arc::new(child)
+    };
+    let revision =
+        |hash: &str| Arc::new(Revision { hash: hash.into(), ..Revision::clone(&fixtures::revision("web")) });
+    let children = [child("a", "oldest"), child("b", "older")];
+    let revisions = ["oldest", "older", "newest"].map(revision);
+    assert_eq!(last_wanted(&children, &revisions).unwrap().name, "b");
+}

@@ -22,7 +22,7 @@ use super::*;
 use crate::{
     act::Executor,
     controller::Deployments,
-    fixtures::{child_object, deployment, owner},
+    fixtures::{self, child_object, deployment, owner},
 };
 
 const TEMPLATE: &str = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: {{ name }}}, spec: {parameters: {image: nginx}}}";
