@@ -99,8 +99,10 @@ impl Executor {
             Ok(pod)
         };
         let created = self.writer.for_object(own).create_with(&self.pods, make).await;
+        // One that served last is made from its record, and not from the present template.
+        let is_present = || self.revisions.of(set).0.is_ok_and(|present| present == revision);
         created.map_err(|error| match error {
-            Error::Api(error) => {
+            Error::Api(error) if is_present() => {
                 let templates = &self.revisions.settings.current().templates;
                 Writer::with_source(
                     error,

@@ -162,6 +162,16 @@ async fn a_pod_of_the_revision_that_served_last_is_made_from_its_record() {
     assert_eq!(metadata["annotations"][keys::HASH], former);
     assert_eq!(metadata["labels"][keys::REVISION], former[..LABEL_LENGTH]);
     assert_eq!(sent[0].body["spec"], recorded("")["spec"]);
+
+    let unknown = "strict decoding error: unknown field \"metadata.name\"";
+    let refused = json!({"kind": "Status", "status": "Failure", "code": 400, "reason": "BadRequest", "message": unknown});
+    let blames_template = async |revision: &str| {
+        let create = Action::Create { revision: revision.to_owned(), slots: vec![2] };
+        let (_, result, _) = take_for(&owner, create, &[Json(400, refused.clone())]).await;
+        result.unwrap_err().parts[0].message.contains("the template \"default\" sets it")
+    };
+    assert!(blames_template(&made_from()).await);
+    assert!(!blames_template(&former).await, "its record sets it");
 }
 
 #[tokio::test(start_paused = true)]
