@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, io, ops::Range};
 
 use minijinja::{Error, ErrorKind, Template};
 use thiserror::Error;
@@ -68,6 +68,9 @@ impl TemplateError {
 /// The error for a template that failed to render.
 pub(super) fn failure(template: &Template<'_, '_>, input: &Input<'_>, error: &Error) -> TemplateError {
     let name = template.name();
+    if error.kind() == ErrorKind::WriteFailure {
+        return TemplateError::too_long(name);
+    }
     let is_undefined = error.kind() == ErrorKind::UndefinedError;
     if is_undefined
         && let Some(parameter) = input.parameters.missing()
@@ -85,7 +88,7 @@ pub(super) fn failure(template: &Template<'_, '_>, input: &Input<'_>, error: &Er
 /// Whether the rendering fails for lack of a parameter, and not of something else, such as a label.
 fn is_missing(parameter: &str, template: &Template<'_, '_>, input: &Input<'_>, error: &Error) -> bool {
     let with_it = Input { parameters: input.parameters.with(parameter), ..input.clone() };
-    let again = template.render(with_it.values());
+    let again = template.render_captured_to(with_it.values(), io::sink());
     again.err().is_none_or(|again| (again.line(), again.range()) != (error.line(), error.range()))
 }
 

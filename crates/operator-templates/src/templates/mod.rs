@@ -12,7 +12,7 @@ mod source;
 mod tree;
 mod trials;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, io, sync::Arc};
 
 use minijinja::{Environment, UndefinedBehavior, Value as TemplateValue, context};
 use serde_json::Value;
@@ -302,16 +302,28 @@ impl Templates {
         let Ok(template) = self.environment.get_template(name) else {
             return Err(TemplateError::unknown(name, &self.names.join(", ")));
         };
-        let rendered = template.render_captured(input.values());
+        let mut text = Text::default();
+        let rendered = template.render_captured_to(input.values(), &mut text);
         let rendered = rendered.map_err(|error| error::failure(&template, input, &error))?;
-        if rendered.output().len() > LONGEST {
-            return Err(TemplateError::too_long(name));
-        }
         let values = tree::take(rendered.state());
         if let Some(problem) = values.iter().find_map(check) {
             return Err(TemplateError::refused(name, problem));
         }
-        self.trees.fill(name, rendered.output(), &values, input.has_objects)
+        self.trees.fill(name, &String::from_utf8_lossy(&text.0), &values, input.has_objects)
+    }
+}
+
+/// A rendered text, which takes nothing beyond its maximum length: many turns of a loop can write more than fits into memory.
+#[derive(Default)]
+struct Text(Vec<u8>);
+
+impl io::Write for Text {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        if self.0.len() + part.len() > LONGEST { Ok(0) } else { self.0.write(part) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

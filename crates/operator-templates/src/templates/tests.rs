@@ -129,6 +129,18 @@ fn a_loop_without_an_end_is_stopped() {
     assert!(error.contains("cannot be rendered"), "{error}");
 }
 
+#[test]
+fn a_text_that_is_too_long_is_given_up_before_it_is_whole() {
+    let template = format!("{{% for n in range(parameters.n | int) %}}{}{{% endfor %}}", "x".repeat(1024));
+    for (n, expected) in
+        [("3072", "a single value"), ("3073", "more than 3 MiB"), ("100000", "more than 3 MiB")]
+    {
+        // If the last one were rendered to its end, its steps would run out.
+        let error = render(&template, &[("n", n)]).unwrap_err().to_string();
+        assert!(error.contains(expected), "{n}: {error}");
+    }
+}
+
 /// In a build where another crate adds macros to the engine, these would otherwise be compiled.
 #[test]
 fn a_template_that_reads_its_own_output_is_refused() {
