@@ -31,6 +31,7 @@ enum Place {
     Containers,
     /// The environment variables or the mounts of a container.
     Entries,
+    Probe,
     Expanded,
 }
 
@@ -40,9 +41,11 @@ impl Place {
         match (self, field) {
             (_, "containers" | "initContainers" | "ephemeralContainers") => Self::Containers,
             (Self::Containers, "env" | "volumeMounts") => Self::Entries,
-            (Self::Containers, "command" | "args") | (Self::Entries, "value" | "subPathExpr") => {
-                Self::Expanded
-            }
+            (Self::Containers, "livenessProbe" | "readinessProbe" | "startupProbe")
+            | (Self::Probe, "exec") => Self::Probe,
+            (Self::Containers, "command" | "args")
+            | (Self::Entries, "value" | "subPathExpr")
+            | (Self::Probe, "command") => Self::Expanded,
             _ => Self::Other,
         }
     }

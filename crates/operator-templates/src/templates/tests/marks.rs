@@ -228,6 +228,9 @@ spec:
         - {name: {{ parameters.x }}, value: '$(A)-{{ parameters.x }}'}
       volumeMounts: [{mountPath: {{ parameters.x }}, subPathExpr: $(A)/{{ parameters.x }}}]
       lifecycle: {preStop: {exec: {command: [{{ parameters.x }}]}}}
+      livenessProbe: {exec: {command: [{{ parameters.x }}, 'echo $(OWN) {{ parameters.x }}']}}
+      readinessProbe: {httpGet: {path: {{ parameters.x }}}}
+      startupProbe: {{ {'exec': {'command': [parameters.x]}} }}
   template: {{ {'spec': {'containers': [{'args': [parameters.x], 'name': parameters.x}]}} }}
 ";
     let object = render(template, &[("x", "$(A)$")]).unwrap().object;
@@ -250,6 +253,10 @@ spec:
         ("/spec/containers/0/volumeMounts/0/mountPath", "$(A)$"),
         ("/spec/containers/0/volumeMounts/0/subPathExpr", "$(A)/$$(A)$$"),
         ("/spec/containers/0/lifecycle/preStop/exec/command/0", "$(A)$"),
+        ("/spec/containers/0/livenessProbe/exec/command/0", "$$(A)$$"),
+        ("/spec/containers/0/livenessProbe/exec/command/1", "echo $(OWN) $$(A)$$"),
+        ("/spec/containers/0/readinessProbe/httpGet/path", "$(A)$"),
+        ("/spec/containers/0/startupProbe/exec/command/0", "$$(A)$$"),
         ("/spec/template/spec/containers/0/args/0", "$$(A)$$"),
         ("/spec/template/spec/containers/0/name", "$(A)$"),
     ] {
