@@ -159,7 +159,8 @@ mod tests {
         create().await.unwrap();
         tokio::time::sleep(minute).await;
         assert!(timeout(minute / 2, create()).await.is_err());
-        create().await.unwrap_err();
+        let error = create().await.unwrap_err();
+        assert!(!error.may_have_taken_effect() && error.to_string().contains("it was not sent"), "{error}");
         assert_eq!(*sent.lock(), 1, "after a minute, it is given up: its decision may be out of date");
 
         let again = async {

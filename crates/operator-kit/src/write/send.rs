@@ -110,11 +110,12 @@ impl ObjectWriter<'_> {
         };
         let turn = timeout(TURN_TIMEOUT, turn).await;
         let (target, request) = build()?;
-        let failed = |error| Ok(Err(target.error(&error)));
         let (permit, mut request) = match (turn, request) {
             (Ok(permit), Ok(request)) => (permit, request),
-            (_, Err(error)) => return failed(kube::Error::BuildRequest(error)),
-            (Err(_), _) => return failed(kube::Error::Service(NO_TURN.into())),
+            (_, Err(error)) => return Ok(Err(target.error(&kube::Error::BuildRequest(error)))),
+            (Err(_), _) => {
+                return Ok(Err(ApiError::new(Verb::Write, target.title(), Cause::NotSent, NO_TURN)));
+            }
         };
         if request.method() != http::Method::DELETE {
             strictly(&mut request);
@@ -199,7 +200,11 @@ impl<'k> Target<'k> {
     }
 
     pub fn error(&self, error: &kube::Error) -> ApiError {
-        ApiError::of(Verb::Write, error, (&*self.kind.resource.kind, &*self.name))
+        ApiError::of(Verb::Write, error, self.title())
+    }
+
+    fn title(&self) -> (&str, &str) {
+        (&self.kind.resource.kind, &self.name)
     }
 }
 

@@ -53,6 +53,8 @@ pub enum Cause {
     Busy,
     /// A webhook does not answer, so that the server has not done it.
     WebhookUnanswered,
+    /// The request was not sent.
+    NotSent,
     /// No answer came within our own time limit.
     Silent,
     /// The answer is lost, or something behind the API server did not answer it in time.

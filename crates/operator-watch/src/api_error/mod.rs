@@ -63,6 +63,7 @@ impl ApiError {
             kube::Error::Service(error) if error.is::<Silence>() => {
                 Self::new(verb, object, Cause::Silent, error.to_string())
             }
+            kube::Error::BuildRequest(_) => Self::new(verb, object, Cause::NotSent, with_causes(error)),
             // The client's own text repeats the server's answer in Rust's debug format, but there was none.
             error => Self::new(verb, object, Cause::Unanswered, with_causes(error)),
         }

@@ -1,5 +1,6 @@
 //! The class of each answer, and the words for it.
 
+use kube::core::request::Error as Unbuilt;
 use serde_json::json;
 
 use super::{
@@ -212,6 +213,7 @@ fn a_write_may_have_taken_effect_unless_the_server_refused_it_or_asked_a_webhook
     for (error, is_unanswered, may_have_worked, is_refusal, is_its_own) in [
         (silent, true, true, false, false),
         (lost(kube::Error::Service("reset".into())), true, true, false, false),
+        (lost(kube::Error::BuildRequest(Unbuilt::Validation("no name".into()))), false, false, false, false),
         (refused(504, "timeout"), true, true, false, true),
         (refused(500, "no"), false, true, false, true),
         (refused(413, "too large"), false, false, false, true),
