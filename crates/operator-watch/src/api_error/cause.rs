@@ -19,7 +19,7 @@ pub(super) const QUOTA_REFUSALS: [&str; 3] =
 const WRONG_TYPE: &str = "failed to create typed patch object";
 
 /// Why a request failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
     /// An object with the name exists.
     AlreadyExists,

@@ -2,13 +2,13 @@
 
 mod watch_status;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use parking_lot::MutexGuard;
 use tokio::sync::watch::Receiver;
 
 pub use self::watch_status::{ReadinessRule, WatchState, WatchStatus};
-use crate::Watches;
+use crate::{ApiError, Watches};
 
 impl Watches {
     /// A status for a new watch, which has ended when the status is dropped.
@@ -38,10 +38,10 @@ impl Watches {
         })
     }
 
-    /// The watches that have been failing for some time, although their kinds are served.
+    /// The failures of the watches that have been failing for some time, although their kinds are served.
     #[must_use]
-    pub fn lasting_failures(&self) -> BTreeSet<String> {
-        self.each(WatchState::lasting_failure).into_iter().collect()
+    pub fn lasting_failures(&self) -> Vec<ApiError> {
+        self.each(WatchState::lasting_failure)
     }
 
     /// Whether each kind is observed: only if all its watches work.

@@ -232,7 +232,7 @@ async fn a_watch_that_may_not_read_its_kind_is_told_after_some_time_and_a_kind_t
     missing.failed(not_served());
     assert!(watches.lasting_failures().is_empty());
     tokio::time::advance(FAILURE_TOLERANCE * 2).await;
-    assert_eq!(watches.lasting_failures(), [failed(Cause::Forbidden, "no right").to_string()].into());
+    assert_eq!(watches.lasting_failures(), [failed(Cause::Forbidden, "no right")]);
     forbidden.synced();
     assert!(watches.lasting_failures().is_empty());
 }

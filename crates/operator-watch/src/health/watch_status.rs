@@ -90,9 +90,9 @@ impl WatchState {
 
     /// The reason why it has been failing for some time, unless its kind is not served, which another installation may
     /// change in any order.
-    pub(super) fn lasting_failure(&self) -> Option<String> {
+    pub(super) fn lasting_failure(&self) -> Option<ApiError> {
         let (error, since) = self.failing.as_ref().filter(|_| !self.is_unserved())?;
-        (since.elapsed() > FAILURE_TOLERANCE).then(|| error.to_string())
+        (since.elapsed() > FAILURE_TOLERANCE).then(|| error.clone())
     }
 
     /// The time without an answer to its list, if that is longer than a list can take.

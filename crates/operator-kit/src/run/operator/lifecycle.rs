@@ -9,7 +9,6 @@ use std::{
 
 use anyhow::{Context, bail};
 use k8s_openapi::api::core::v1::ObjectReference;
-use operator_templates::Digest;
 use operator_watch::Watches;
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -176,9 +175,10 @@ impl<S: DeserializeOwned + Validate + Send + Sync + 'static> Operator<S> {
 /// Publishes Events about watches that keep failing.
 fn publish_failures(watches: &Watches, events: &Events, config_map: Option<&ObjectReference>) {
     for failure in watches.lasting_failures() {
-        let action = format!("Watch{}", Digest::short(&[&failure]));
-        let event = Event { action, ..Events::warning("KindNotObserved", &failure) };
-        events.publish_lasting(config_map, &failure, (), event);
+        let event =
+            Event { action: "Watch".into(), ..Events::warning("KindNotObserved", &failure.to_string()) };
+        // The text may name the time.
+        events.publish_lasting(config_map, (&failure.object.kind, failure.cause), (), event);
     }
 }
 
@@ -198,18 +198,27 @@ async fn release(leadership: Option<Leadership>) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use k8s_openapi::api::core::v1::ConfigMap;
     use operator_watch::Watch;
+    use serde_json::json;
 
     use super::*;
-    use crate::testing::{Answer, answering, refused};
+    use crate::testing::{Answer, answering};
 
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_keeps_failing_is_told_again_before_the_event_expires() {
         let (client, log) = answering(|_| Answer::Done);
         let (events, map) = (Events::over(client, "binder"), ObjectReference::default());
         let watches = Watches::default();
-        let watch = Watch::<ConfigMap>::all(&answering(|_| refused(403)).0, &());
+        let times = AtomicUsize::new(0);
+        // As the answer of a conversion webhook whose certificate has expired, which names the time.
+        let refusing = answering(move |_| {
+            let message = format!("it is {}", times.fetch_add(1, Ordering::Relaxed));
+            Answer::Json(500, json!({"kind": "Status", "status": "Failure", "code": 500, "message": message}))
+        });
+        let watch = Watch::<ConfigMap>::all(&refusing.0, &());
         let _failing = watches.watch_changes(watch, |_| {});
         let beats = 55 * 60 / HEARTBEAT_INTERVAL.as_secs();
         for _ in 0..beats {
