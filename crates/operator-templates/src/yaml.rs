@@ -72,7 +72,7 @@ fn read_all(text: &str, is_text: impl FnMut(&str)) -> Result<Vec<Value>, YamlErr
 }
 
 /// Writes `1.0` and `1e3` as kubectl does, which the API server takes for an integer.
-fn write_integers(value: &mut Value) {
+pub(crate) fn write_integers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             if let Ok(integer) = number.as_f64().unwrap_or_default().to_string().parse::<i64>() {

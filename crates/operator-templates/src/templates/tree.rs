@@ -182,7 +182,9 @@ impl Filling<'_> {
                     self.spend(kept)?;
                     // A copy of a whole object stays what it is: what it expands is its author's.
                     let is_object = self.has_objects && place == Place::Other;
-                    return Ok(if is_object { kept.value.clone() } else { place.whole(&kept.value) });
+                    let mut value = if is_object { kept.value.clone() } else { place.whole(&kept.value) };
+                    yaml::write_integers(&mut value);
+                    return Ok(value);
                 }
                 self.text(text, place)?.into()
             }

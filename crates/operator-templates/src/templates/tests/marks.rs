@@ -83,6 +83,10 @@ fn the_type_of_a_whole_node_is_that_of_its_value_unless_it_is_written_as_a_text(
         ("a: {{ parameters }}", json!({"a": {"team": "x"}})),
         ("a: {{ [1, parameters.team] }}", json!({"a": [1, "x"]})),
         ("a: {{ none }}", json!({"a": null})),
+        // As the text 2.0 is: the API server takes it for an integer.
+        ("a: {{ 4 / 2 }}", json!({"a": 2})),
+        ("a: {{ [2.0, {'b': 1.5}] }}", json!({"a": [2, {"b": 1.5}]})),
+        ("a: '{{ 4 / 2 }}'", json!({"a": "2.0"})),
         ("a: [{{ 'x' if false }}, b]", json!({"a": [null, "b"]})),
         ("a: {{ 1 }}0", json!({"a": "10"})),
         ("a: {{ {'k': 1} }}!", json!({"a": "{\"k\":1}!"})),
