@@ -7,6 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use futures::{StreamExt, stream};
 use kube::Client;
 use operator_watch::Cause;
 use tokio::{net::TcpListener, sync::Mutex, time::Instant};
@@ -53,7 +54,10 @@ fn answer(problems: &[String]) -> (StatusCode, String) {
     }
 }
 
-async fn tested_answer<S: Validate>(health: &Health, test: &SelfTest<S>) -> (StatusCode, String) {
+async fn tested_answer<S: Validate + Send + Sync + 'static>(
+    health: &Health,
+    test: &Arc<SelfTest<S>>,
+) -> (StatusCode, String) {
     let unready = health.unready();
     if unready.is_empty() { test.page().await } else { answer(&unready) }
 }
@@ -73,6 +77,9 @@ fn exposition(metrics: &Metrics, health: &Health) -> Response {
 /// Time for which a page is given again, so that a visitor cannot make the controller send many requests.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Number of concurrent dry runs.
+const MAX_CONCURRENT_TRIALS: usize = 8;
+
 /// Tries the templates of a controller, each by a dry run with sample values.
 pub(crate) struct SelfTest<S> {
     client: Client,
@@ -82,14 +89,20 @@ pub(crate) struct SelfTest<S> {
     last: Mutex<Option<(Instant, (StatusCode, String))>>,
 }
 
-impl<S: Validate> SelfTest<S> {
+impl<S: Validate + Send + Sync + 'static> SelfTest<S> {
     pub fn new(client: Client, namespace: &str, settings: SettingsHandle<S>) -> Self {
         Self { client, namespace: namespace.to_owned(), settings, last: Mutex::default() }
     }
 
     /// The templates that the server refuses, and those of which it is not known, each with the reason; visitors that come
-    /// together share the page.
-    async fn page(&self) -> (StatusCode, String) {
+    /// together share the page. It is made also if its visitor leaves before, for the next one.
+    async fn page(self: &Arc<Self>) -> (StatusCode, String) {
+        let test = self.clone();
+        let page = tokio::spawn(async move { test.latest().await }).await;
+        page.unwrap_or_else(|panic| (StatusCode::INTERNAL_SERVER_ERROR, panic.to_string()))
+    }
+
+    async fn latest(&self) -> (StatusCode, String) {
         let mut last = self.last.lock().await;
         if let Some((at, page)) = &*last
             && at.elapsed() < REPEAT_INTERVAL
@@ -97,9 +110,13 @@ impl<S: Validate> SelfTest<S> {
             return page.clone();
         }
         let (mut refused, mut unclear) = (Vec::new(), Vec::new());
-        for TemplateSample { template, resource, namespace, object } in self.settings.current().samples() {
+        let trials = stream::iter(self.settings.current().samples()).map(async |sample| {
+            let TemplateSample { template, resource, namespace, object } = sample;
             let namespace = namespace.as_ref().unwrap_or(&self.namespace);
-            match Writer::dry_run_create(&self.client, &resource, namespace, &object).await {
+            (template, Writer::dry_run_create(&self.client, &resource, namespace, &object).await)
+        });
+        for (template, tried) in trials.buffered(MAX_CONCURRENT_TRIALS).collect::<Vec<_>>().await {
+            match tried {
                 Ok(()) => {}
                 // With sample values, only an unknown field is the fault of the template for sure.
                 Err(error) if error.cause == Cause::UnknownField => {
@@ -120,6 +137,7 @@ mod tests {
     use k8s_openapi::api::core::v1::Pod;
     use kube::discovery::ApiResource;
     use serde_json::json;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::testing::{Answer, answering};
@@ -153,7 +171,7 @@ mod tests {
             Some("elsewhere") => refusal(403, "pods is forbidden"),
             _ => Answer::Done,
         });
-        let test = SelfTest::new(client, "catena-system", SettingsHandle::fixed(Templates));
+        let test = Arc::new(SelfTest::new(client, "catena-system", SettingsHandle::fixed(Templates)));
         let (code, page) = test.page().await;
         let lines: Vec<_> = page.lines().collect();
         let [refused, unclear] = lines[..] else { panic!("{page}") };
@@ -178,11 +196,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_does_not_answer_leaves_a_template_unclear_and_holds_up_no_visitor() {
+    async fn a_server_that_does_not_answer_leaves_templates_unclear_and_the_next_visitor_is_told() {
         let (client, _log) = answering(|_| Answer::Silence);
-        let test = SelfTest::new(client, "catena-system", SettingsHandle::fixed(Templates));
-        let page = tokio::time::timeout(Duration::from_secs(60), test.page()).await;
-        let (code, page) = page.expect("it does not wait for ever");
+        let test = Arc::new(SelfTest::new(client, "catena-system", SettingsHandle::fixed(Templates)));
+        // That of `--probe`, which asks again.
+        let visit = Duration::from_secs(5);
+        assert!(timeout(visit, test.page()).await.is_err());
+        let (code, page) = timeout(2 * visit, test.page()).await.expect("the first visitor began it");
         assert!(code == StatusCode::OK && page.starts_with("ok\nnot known: "), "{page}");
         assert_eq!(page.matches("did not answer").count(), 3, "{page}");
     }
