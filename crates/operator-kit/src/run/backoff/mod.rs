@@ -1,5 +1,5 @@
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
@@ -61,10 +61,13 @@ struct Objects {
     by_uid: HashMap<String, Object>,
     /// The number of failed parts of all of them; each is retried by itself.
     parts: usize,
+    /// The uids of those that are not only remembered for their items.
+    failing: HashSet<String>,
 }
 
 impl Objects {
     fn remove(&mut self, uid: &str) {
+        self.failing.remove(uid);
         let removed = self.by_uid.remove(uid);
         self.parts -= removed.map_or(0, |object| object.failed.len());
     }
@@ -171,6 +174,7 @@ impl AllBackoffs {
         let (retry_key, tried_at) = (run.retry_key, Instant::now());
         let entry = Entry { failure, retry_key, failures, tried_at, retry_at: tried_at + delay };
         object.fingerprint = fingerprint;
+        objects.failing.insert(uid.to_owned());
         objects.parts += usize::from(object.failed.insert(place, entry).is_none());
         unexpected
     }
@@ -191,6 +195,11 @@ impl AllBackoffs {
         self.retain(uid, |place, entry| {
             entry.retry_at > now || entry.forgotten_at(place).is_some_and(|then| then > now)
         });
+        let objects = &mut *self.objects.lock();
+        let is_held = |object: &Object| object.failed.values().any(|entry| entry.retry_at > now);
+        if !objects.by_uid.get(uid).is_some_and(is_held) {
+            objects.failing.remove(uid);
+        }
     }
 
     /// Forgets an object that is gone.
@@ -200,7 +209,7 @@ impl AllBackoffs {
 
     /// The number of objects that are backing off.
     pub fn len(&self) -> usize {
-        self.objects.lock().by_uid.len()
+        self.objects.lock().failing.len()
     }
 
     fn retain(&self, uid: &str, keep: impl Fn(&FailedPart, &Entry) -> bool) {
