@@ -130,8 +130,8 @@ impl Watches {
         Self { report, ..self.clone() }
     }
 
-    /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them. The process is
-    /// ready even without this watch.
+    /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them, so that one that goes
+    /// before a new list is not passed. The process is ready even without this watch.
     pub fn watch_changes<K: Resource + DeserializeOwned + Send + 'static>(
         &self,
         watch: Watch<K>,
