@@ -471,7 +471,8 @@ async fn data_that_were_restored_while_the_server_did_not_answer_are_listed_at_o
     let server = Server::that_answers([
         Answer::List("1000", vec![good("gone", 900, "x")]),
         Answer::Ended(vec![]),
-        Answer::Refused(504),
+        // By a balancer.
+        Answer::Refused(503),
         Answer::Refused(504),
         Answer::Refused(504),
         Answer::List("990", vec![]),

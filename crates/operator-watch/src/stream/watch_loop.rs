@@ -34,6 +34,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(65);
 /// an answer. A watch from one that it has not reached, because its data was restored from a backup, shows nothing until it gets
 /// there, and nothing of what was before; so does that of a kind at rest on a server whose storage does not report its progress.
 const MAX_SILENCE: Duration = Duration::from_secs(55);
+/// Time limit of that question: the watch fails by itself.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// The code of an answer that the version is too old, or belongs to a former definition of the kind, so that a new list is
 /// needed.
 const EXPIRED: u16 = 410;
@@ -140,7 +142,8 @@ where
                 }
                 Err(error) => {
                     // Perhaps it was stopped to restore its data, which may soon reach the version again.
-                    is_doubtful |= error.cause == Cause::Unanswered;
+                    is_doubtful |=
+                        matches!(error.cause, Cause::Unanswered | Cause::Silent) || error.code >= 500;
                     if self.pause(error).await {
                         return;
                     }
@@ -151,7 +154,8 @@ where
 
     /// Whether the server's data is older than a version; `None` without an answer.
     async fn has_gone_back(&self, version: &str) -> Option<bool> {
-        let now = self.watch.page(&mut 1, None, drop).await.ok()?.resource_version.unwrap_or_default();
+        let list = timeout(QUESTION_TIMEOUT, self.watch.page(&mut 1, None, drop)).await.ok()?.ok()?;
+        let now = list.resource_version.unwrap_or_default();
         let numbers = [now.as_str(), version].map(str::parse::<u64>);
         // Other versions than numbers have no order.
         Some(matches!(numbers, [Ok(now), Ok(then)] if now < then))
