@@ -67,6 +67,8 @@ struct Collection<'c> {
     definitions: BTreeSet<String>,
     /// What pods of the objects need: kinds and objects.
     used: BTreeSet<(&'static str, Identity)>,
+    /// The kinds of which something could not be read.
+    unread: HashSet<String>,
     /// Why the first list of a chosen kind was refused.
     refused: Option<Error>,
     saved: Saved,
@@ -107,6 +109,7 @@ pub async fn collect(
         owners: BTreeSet::new(),
         definitions: BTreeSet::new(),
         used: BTreeSet::new(),
+        unread: HashSet::new(),
         refused: None,
         saved: Saved::default(),
     };
@@ -117,17 +120,14 @@ pub async fn collect(
     collection.dependents().await?;
     collection.owners().await?;
     collection.definitions().await?;
-    let Collection { folder, refused, mut saved, commands, .. } = collection;
+    let Collection { folder, refused, mut saved, commands, unread, .. } = collection;
     if saved.objects.is_empty() {
         return refused.map_or(Ok(saved), Err);
     }
     // A command owns nothing that may be there, and one that is gone would run again.
-    let is_gone = |kind: &str| {
-        let mut commands = commands.iter().filter(|command| command.full_name() == kind);
-        let is_read = |gap: &Gap, kind: &Kind| gap.what.split('/').next() != Some(&kind.resource.plural);
-        commands.any(|command| saved.not_seen.iter().all(|gap| is_read(gap, command)))
-    };
-    saved.complete = folder.end(|kind| saved.keeps_former && !is_gone(kind))?;
+    let is_command = |kind: &str| commands.iter().any(|command| command.full_name() == kind);
+    let is_kept = |kind: &str| !is_command(kind) || unread.contains(kind);
+    saved.complete = folder.end(|kind| saved.keeps_former && is_kept(kind))?;
     Ok(saved)
 }
 
@@ -142,7 +142,7 @@ impl Collection<'_> {
                 Err(error) => break error,
             }
         };
-        self.miss(Gap::of(&kind.resource.plural, &error));
+        self.miss(Some(kind), Gap::of(&kind.resource.plural, &error));
         self.refused.get_or_insert_with(|| self.cluster.refused(kind, "", "list", error));
         Ok(())
     }
@@ -161,7 +161,8 @@ impl Collection<'_> {
     }
 
     /// Something that may still be there: neither its file nor those of what it owns may be removed.
-    fn miss(&mut self, gap: Gap) {
+    fn miss(&mut self, kind: Option<&Kind>, gap: Gap) {
+        self.unread.extend(kind.map(Kind::full_name));
         // Chosen kinds are listed twice.
         if !self.saved.not_seen.contains(&gap) {
             self.saved.keeps_former = true;
@@ -230,13 +231,13 @@ impl Collection<'_> {
                 continue;
             }
             let Some(kind) = self.cluster.kinds.of(&owner).cloned() else {
-                self.miss(Gap::new(owner.to_string(), "the server has no such kind"));
+                self.miss(None, Gap::new(owner.to_string(), "the server has no such kind"));
                 continue;
             };
             match self.cluster.at(&kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
-                Err(error) => self.miss(Gap::of(owner.to_string(), &error)),
+                Err(error) => self.miss(Some(&kind), Gap::of(owner.to_string(), &error)),
             }
         }
         Ok(())
@@ -274,7 +275,9 @@ impl Collection<'_> {
                 match object {
                     Ok(Some(object)) => self.add(&kind, object)?,
                     Ok(None) => {}
-                    Err(error) => self.miss(Gap::of(format!("{}/{name}", kind.resource.plural), &error)),
+                    Err(error) => {
+                        self.miss(Some(&kind), Gap::of(format!("{}/{name}", kind.resource.plural), &error));
+                    }
                 }
             }
         }
@@ -304,7 +307,7 @@ impl Collection<'_> {
                 Err(error) => {
                     let gap = Gap::of(&kind.resource.plural, &error);
                     if self.why_left_out(kind).is_none() {
-                        self.miss(gap);
+                        self.miss(Some(kind), gap);
                     } else {
                         // Its objects are left out in any case, and only not counted.
                         self.saved.not_seen.push(gap);
@@ -323,7 +326,7 @@ impl Collection<'_> {
                 Ok(Some(definition)) => self.add(&kind, definition)?,
                 // A kind of an aggregated server.
                 Ok(None) => {}
-                Err(error) => self.miss(Gap::of(format!("the definition {name}"), &error)),
+                Err(error) => self.miss(Some(&kind), Gap::of(format!("the definition {name}"), &error)),
             }
         }
         Ok(())

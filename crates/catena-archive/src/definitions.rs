@@ -30,7 +30,7 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
         let found = if let Some(found) = found.map_err(|error| failed("get", error))? {
             found
         } else {
-            let object = Uids::default().bound(definition, &[]);
+            let object = Uids::default().bound(definition, &[], false);
             created.push(name.clone());
             create::create(place, &object, &uid).await.map_err(|error| failed("create", error))?
         };

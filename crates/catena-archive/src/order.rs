@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Manifest, references};
 
-/// The core kinds that come first, in this order: a token is deleted while its ServiceAccount is missing, and a volume names
-/// its claim by its uid.
+/// The core kinds that come first, in this order: a token is deleted while its ServiceAccount is missing, and a claim is bound to
+/// its volume.
 const FIRST: [&str; 6] =
-    ["Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolumeClaim", "PersistentVolume"];
+    ["Namespace", "ServiceAccount", "Secret", "ConfigMap", "PersistentVolume", "PersistentVolumeClaim"];
 
 fn place_among_first(manifest: &Manifest) -> Option<usize> {
     let identity = manifest.identity();

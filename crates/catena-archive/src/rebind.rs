@@ -15,6 +15,7 @@ const OUR_MARKS: &str = "catena.dev/";
 const WITH_UIDS: [&str; 3] = ["/metadata/labels", "/metadata/annotations", "/spec"];
 /// The type of Secrets whose content Kubernetes writes.
 const TOKEN: &str = "kubernetes.io/service-account-token";
+const TOKEN_UID: &str = "kubernetes.io/service-account.uid";
 
 /// The uids of live objects, by the uids that they had in the backup.
 #[derive(Clone, Debug, Default)]
@@ -46,16 +47,17 @@ impl Uids {
         self.new.get(old).map(String::as_str)
     }
 
-    /// The object to create, with these owners. The uid of an object that is not there yet is left out.
-    pub fn bound(&self, manifest: &Manifest, owners: &[Value]) -> Value {
+    /// The object to create, with these owners, or to give a live one the content of. The uid of an object that is not there yet is
+    /// left out of a new one.
+    pub fn bound(&self, manifest: &Manifest, owners: &[Value], is_live: bool) -> Value {
         let mut object = manifest.object().clone();
         let name = self.name(manifest);
         if let Some(fields) = object.as_object_mut() {
             fields.remove("status");
         }
-        self.unbind(&mut object);
+        unbind(&mut object, is_live);
         for part in WITH_UIDS {
-            object.pointer_mut(part).into_iter().for_each(|part| self.bind(part));
+            object.pointer_mut(part).into_iter().for_each(|part| self.bind(part, is_live));
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| matches!(field.as_str(), "namespace" | "labels" | "annotations"));
@@ -68,40 +70,19 @@ impl Uids {
     }
 
     /// Gives each uid of the backup its new value: in a mark of ours, and in a field that is called so.
-    fn bind(&self, part: &mut Value) {
+    fn bind(&self, part: &mut Value, is_live: bool) {
         match part {
             Value::Object(fields) => fields.retain(|key, value| {
                 let is_uid = key.starts_with(OUR_MARKS) || key.to_ascii_lowercase().ends_with("uid");
                 let Some(old) = value.as_str().filter(|old| is_uid && self.known.contains(*old)) else {
-                    self.bind(value);
+                    self.bind(value, is_live);
                     return true;
                 };
                 let new = self.get(old).map(Value::from);
-                new.map(|new| *value = new).is_some()
+                new.map(|new| *value = new).is_some() || is_live
             }),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.bind(item)),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.bind(item, is_live)),
             _ => {}
-        }
-    }
-
-    /// Leaves out by which Kubernetes would take the object for that of another one: it would delete the disk of a volume
-    /// whose claim is gone, and a token whose `ServiceAccount` is another one. It makes both anew.
-    fn unbind(&self, object: &mut Value) {
-        let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
-        if let Some(annotations) = annotations {
-            annotations.retain(|key, _| !VOLUME_BINDING.contains(&key.as_str()));
-        }
-        let claim = object.pointer_mut("/spec/claimRef").and_then(Value::as_object_mut);
-        if let Some(claim) = claim {
-            claim.retain(|field, uid| match field.as_str() {
-                "uid" => uid.as_str().is_some_and(|uid| self.known.contains(uid)),
-                field => field != "resourceVersion",
-            });
-        }
-        if object["type"] == TOKEN
-            && let Some(secret) = object.as_object_mut()
-        {
-            secret.remove("data");
         }
     }
 
@@ -144,6 +125,24 @@ impl Uids {
     }
 }
 
+/// Leaves out by which Kubernetes would take an object for that of another one: it would delete the disk of a volume whose claim
+/// is gone or has another volume, and a token whose `ServiceAccount` is another one. It makes both anew, by names.
+fn unbind(object: &mut Value, is_live: bool) {
+    let is_token = object["type"] == TOKEN && !is_live;
+    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
+    if let Some(annotations) = annotations {
+        let is_left_out = |key: &str| VOLUME_BINDING.contains(&key) || is_token && key == TOKEN_UID;
+        annotations.retain(|key, _| !is_left_out(key));
+    }
+    let claim = object.pointer_mut("/spec/claimRef").and_then(Value::as_object_mut);
+    if let Some(claim) = claim {
+        claim.retain(|field, _| !["uid", "resourceVersion"].contains(&field.as_str()));
+    }
+    if let Some(secret) = object.as_object_mut().filter(|_| is_token) {
+        secret.remove("data");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -169,7 +168,7 @@ mod tests {
                 "annotations": {keys::BOUND_TO: "uid-of-gone", keys::MADE_FOR: "reaped"},
             }),
         );
-        let bound = uids(&[web, gone, set.clone()]).bound(&set, &[json!({"uid": "new-web"})]);
+        let bound = uids(&[web, gone, set.clone()]).bound(&set, &[json!({"uid": "new-web"})], false);
         assert_eq!(
             bound["metadata"],
             json!({
@@ -186,7 +185,9 @@ mod tests {
         let labels = json!({"batch.kubernetes.io/controller-uid": "uid-of-dump", "job-name": "dump"});
         let spec = json!({"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}}});
         let job = manifest("Job", "dump", &json!({"labels": labels, "spec": spec}));
-        let bound = uids(std::slice::from_ref(&job)).bound(&job, &[]);
+        let bound = uids(std::slice::from_ref(&job)).bound(&job, &[], false);
+        let live = uids(std::slice::from_ref(&job)).bound(&job, &[], true);
+        assert_eq!(live.pointer("/spec/selector/matchLabels"), Some(&labels), "it may be the same Job");
         let own = json!({"job-name": "dump"});
         for place in ["/metadata/labels", "/spec/selector/matchLabels", "/spec/template/metadata/labels"] {
             assert_eq!(bound.pointer(place), Some(&own), "{place}");
@@ -195,9 +196,11 @@ mod tests {
         let annotations = json!({"kubernetes.io/service-account.uid": "uid-of-web", "kubernetes.io/service-account.name": "web"});
         let token = json!({"type": TOKEN, "annotations": annotations, "data": {"token": "b2xk"}});
         let token = manifest("Secret", "token", &token);
-        let bound = uids(&[account, token.clone()]).bound(&token, &[]);
-        assert_eq!(bound["metadata"]["annotations"]["kubernetes.io/service-account.uid"], "new-web");
-        assert!(bound.get("data").is_none(), "it would be of another account: {bound}");
+        let uids = uids(&[account, token.clone()]);
+        let bound = uids.bound(&token, &[], false);
+        let annotations = json!({"kubernetes.io/service-account.name": "web"});
+        assert_eq!((&bound["metadata"]["annotations"], bound.get("data")), (&annotations, None), "{bound}");
+        assert_eq!(uids.bound(&token, &[], true)["data"], json!({"token": "b2xk"}), "it may be in use");
     }
 
     #[test]

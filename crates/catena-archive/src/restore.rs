@@ -234,9 +234,10 @@ impl<'r> Restoration<'r> {
             .ok_or_else(|| format!("the server has no kind {} of {}", identity.kind, identity.api_version))?;
         let is_early = is_ended_command || order::comes_before_owners(manifest);
         let owners = if is_early { Vec::new() } else { self.owners(manifest).await? };
-        let mut object = self.uids.bound(manifest, &owners);
         let place = self.at(&kind, &identity);
-        let (found, is_complete) = match create::told(place.read::<Value>().await)? {
+        let found = create::told(place.read::<Value>().await)?;
+        let mut object = self.uids.bound(manifest, &owners, found.is_some());
+        let (found, is_complete) = match found {
             Some(found) if manifest::is_going(&found) => return Err(GOING.to_owned()),
             None => {
                 if manifest.is_deployment() {
@@ -271,7 +272,8 @@ impl<'r> Restoration<'r> {
         if is_complete
             && !manifest.is_command()
             && let Some(field) =
-                lost(&create::over(&found, self.uids.bound(manifest, &[])), &found, &Value::Null).first()
+                lost(&create::over(&found, self.uids.bound(manifest, &[], true)), &found, &Value::Null)
+                    .first()
         {
             let why = format!(
                 "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",

@@ -262,7 +262,11 @@ async fn a_command_that_is_gone_is_not_kept_for_what_could_not_be_read() {
     let backup = async |restarts: &'static [&str], unread: &'static str| {
         let cluster = server(move |uri| {
             let path = uri.split('?').next()?;
-            let named = |name: &&str| json!({"metadata": {"name": name, "namespace": "shop", "uid": name}});
+            let named = |name: &&str| {
+                let (name, end) = name.split_once('/').unwrap_or((name, ""));
+                let end = Some(end).filter(|end| !end.is_empty());
+                json!({"metadata": {"name": name, "namespace": "shop", "uid": name, "deletionTimestamp": end}})
+            };
             match path.rsplit('/').next()? {
                 plural if plural == unread => Some(forbidden(unread)),
                 "basicdeploymentrestarts" => Some(list(&restarts.iter().map(named).collect::<Vec<_>>())),
@@ -282,5 +286,6 @@ async fn a_command_that_is_gone_is_not_kept_for_what_could_not_be_read() {
     };
     assert_eq!(backup(&["one", "two"], "").await, ["one", "two"]);
     assert_eq!(backup(&["two"], "basicdeploymentrestarts").await, ["one", "two"], "it may be there");
-    assert_eq!(backup(&["two"], "services").await, ["two"], "it was cancelled, and would run");
+    let ends = &["two/2026-01-01T00:00:00Z"];
+    assert_eq!(backup(ends, "services").await, ["two"], "the other one was cancelled, and would run");
 }

@@ -45,7 +45,7 @@ impl Restoration<'_> {
         }
         let owners = self.owners(object).await?;
         // What a controller may have added meanwhile is the same.
-        let patch = json!({"metadata": self.uids.bound(object, &owners)["metadata"]});
+        let patch = json!({"metadata": self.uids.bound(object, &owners, false)["metadata"]});
         self.complete(object, patch).await
     }
 

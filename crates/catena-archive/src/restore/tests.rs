@@ -188,7 +188,7 @@ async fn what_only_moves_forward_or_has_no_other_writer_stays_in_an_overwritten_
 }
 
 #[tokio::test]
-async fn a_volume_is_bound_to_the_new_claim_and_never_to_one_that_is_gone() {
+async fn a_volume_waits_for_a_claim_of_the_name_and_is_never_given_back() {
     let of = |kind: &str, name: &str, mut fields: Value| {
         fields["apiVersion"] = "v1".into();
         manifest(kind, name, &fields)
@@ -211,13 +211,16 @@ async fn a_volume_is_bound_to_the_new_claim_and_never_to_one_that_is_gone() {
     let report = restored(&cluster, vec![volume("uid-of-data"), claim]).await;
     assert!(report.failed.is_empty() && report.restored.len() == 2, "{report:?}");
     assert_eq!(live(&cluster, claims).await.unwrap()["metadata"]["annotations"], json!({"team": "a"}));
-    let bound = json!({"name": "data", "namespace": "shop", "uid": "new-data"});
-    assert_eq!(live(&cluster, volumes).await.unwrap()["spec"]["claimRef"], bound);
-    // The claim is not in the backup: its volume waits for one of this name, and is not given back.
-    let (cluster, _) = store(&[], |_, _| None);
-    restored(&cluster, vec![volume("uid-of-another")]).await;
     let waits = json!({"name": "data", "namespace": "shop"});
     assert_eq!(live(&cluster, volumes).await.unwrap()["spec"]["claimRef"], waits);
+    // The claim has another volume by now: this one waits, and is not given back.
+    let other = json!({"metadata": {"name": "data", "uid": "live"}, "spec": {"volumeName": "other"}});
+    for (claim, objects) in [("uid-of-another", vec![]), ("uid-of-data", vec![(claims, other)])] {
+        let (cluster, _) = store(&objects, |_, _| None);
+        let named = of("PersistentVolumeClaim", "data", json!({}));
+        restored(&cluster, vec![volume(claim), named]).await;
+        assert_eq!(live(&cluster, volumes).await.unwrap()["spec"]["claimRef"], waits);
+    }
     // What is bound stays so.
     let bound = json!({"name": "data", "namespace": "shop", "uid": "live-data"});
     let disk = json!({"metadata": {"name": "disk", "uid": "live"}, "spec": {"claimRef": bound}});
