@@ -109,6 +109,7 @@ impl Observed {
             .or_else(|| told(step::FOLLOW))
             .or_else(|| told(step::RESTART))
             .or_else(|| told(step::SCALE))
+            .or_else(|| told(step::HAND))
             .or_else(|| self.failure_to_heal())
     }
 

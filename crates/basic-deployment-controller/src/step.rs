@@ -16,8 +16,10 @@ pub const HEAL: &str = "heal";
 pub const STRIP: &str = "strip";
 /// Undoing changes of the wanted child's replicas, and of fields that are handed to it, by others.
 pub const HEAL_SCALE: &str = "healScale";
-/// Scaling the wanted child, and handing fields to it.
+/// Scaling the wanted child.
 pub const SCALE: &str = "scale";
+/// Handing fields to the wanted child, which has its replicas.
+pub const HAND: &str = "hand";
 /// Deleting former children.
 pub const CLEAN_UP: &str = "cleanUp";
 /// Adopting revisions.

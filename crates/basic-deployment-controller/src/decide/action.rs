@@ -115,6 +115,9 @@ impl Action {
             | Self::Create { .. }
             | Self::Apply { .. }
             | Self::Refuse(_) => step::FOLLOW,
+            Self::Scale { child, replicas, is_former: false, .. } if child.replicas() == Some(*replicas) => {
+                step::HAND
+            }
             Self::Scale { is_former: false, .. } => step::SCALE,
             Self::Scale { is_former: true, .. } => step::SCALE_FORMER,
             Self::RefuseFormer(_) => step::READ_FORMER,

@@ -4,6 +4,7 @@ use catena_api::PodReplacementPolicy::TerminationComplete;
 
 use super::{
     exchange::{deployment_child, switched},
+    former::without,
     *,
 };
 use crate::{events, handed::Handed, step};
@@ -59,6 +60,18 @@ fn take(observed: &mut Observed) -> bool {
 
 fn is_at_rest(observed: &Observed) -> bool {
     matches!(decide(observed), Action::WriteStatus(_))
+}
+
+#[test]
+fn a_value_that_the_server_refuses_holds_up_no_scaling() {
+    let mut observed = rendering(Some(3));
+    set(&mut observed, Some(700), Some(3));
+    let hand = decide(&observed);
+    assert_eq!(hand.step(), step::HAND);
+    observed.backoffs = without(&hand, "Invalid", "must be less than the deadline");
+    object(&mut observed)["spec"]["replicas"] = 1.into();
+    assert!(matches!(decide(&observed), Action::Scale { replicas: 3, .. }));
+    assert_eq!(ready(&status(&observed)), (false, "Invalid".into()));
 }
 
 #[test]
