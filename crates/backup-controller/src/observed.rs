@@ -93,6 +93,12 @@ impl Held {
         self.status.as_ref().is_some_and(|status| status.backup.is_some())
     }
 
+    /// When the state that is told began.
+    #[must_use]
+    pub fn told_since(&self) -> Timestamp {
+        self.status.as_ref().map_or(self.since, |status| status.since)
+    }
+
     /// The number of the last attempt by a policy that was recorded before its creation; 0 for none.
     #[must_use]
     pub fn begun_by(&self, policy: &str) -> u32 {

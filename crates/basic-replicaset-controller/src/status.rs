@@ -175,7 +175,8 @@ pub fn next_blocker(observed: &Observed) -> Option<Duration> {
             Some(START_TOLERANCE.saturating_sub(problem.age(observed.now)))
         }
         PodState::Terminating(until) if observed.awaits_ends() => {
-            Some(START_TOLERANCE.saturating_sub(observed.since(*until)))
+            let left = Duration::try_from(until.duration_since(observed.now)).unwrap_or_default();
+            Some((left + START_TOLERANCE).saturating_sub(observed.since(*until)))
         }
         _ => None,
     };

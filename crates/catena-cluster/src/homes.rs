@@ -19,7 +19,10 @@ impl Homes {
     /// Those that may be read.
     pub async fn read(cluster: &Cluster) -> Self {
         let bindings = cluster.all::<ClusterRoleBinding>(None, ListParams::default().labels(OURS)).await;
-        let homes = bindings.unwrap_or_default().into_iter().flat_map(|binding| {
+        // Helm leaves that of a failed hook behind.
+        let is_installed = |binding: &ClusterRoleBinding| !binding.annotations().contains_key("helm.sh/hook");
+        let installed = bindings.unwrap_or_default().into_iter().filter(is_installed);
+        let homes = installed.flat_map(|binding| {
             let controller = binding.labels().get(COMPONENT).cloned().unwrap_or_default();
             let subjects = binding.subjects.into_iter().flatten();
             subjects.filter_map(move |subject| Some((controller.clone(), subject.namespace?)))

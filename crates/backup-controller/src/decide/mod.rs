@@ -109,7 +109,8 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
         }
         // One that was found before may still run.
         Some(Situation::Unusable(problem))
-            if !kind.protect && (!held.had_a_backup() || held.left(held.since, kind.deadline).is_zero()) =>
+            if !kind.protect
+                && (!held.had_a_backup() || held.left(held.told_since(), kind.deadline).is_zero()) =>
         {
             let why = "its entry no longer protects objects, and no backup can be created";
             given_up(None, &format!("{why}: {problem}"))

@@ -101,5 +101,7 @@ fn an_entry_that_protects_no_more_lets_go_what_cannot_be_backed_up_and_waits_for
     held(&mut observed).status = Some(status);
     assert_eq!(outcome(&decide(&observed)), None, "its backup still runs");
     held(&mut observed).since = ago(100_000);
+    assert_eq!(outcome(&decide(&observed)), None, "it began later");
+    held(&mut observed).status.as_mut().unwrap().since = ago(100_000);
     assert_eq!(outcome(&decide(&observed)), Some(Outcome::GivenUp), "nobody knows of it any more");
 }

@@ -39,6 +39,7 @@ fn a_pod_that_stays_beyond_its_time_is_named_if_its_end_is_awaited() {
     };
     let (early, wakes) = blocker(TerminationComplete, 29);
     assert_eq!((early, wakes), (None, Some(Duration::from_secs(1))), "each rollout would cost writes");
+    assert_eq!(blocker(TerminationComplete, -600).1, Some(Duration::from_secs(630)), "a long grace period");
     let (late, wakes) = blocker(TerminationComplete, 30);
     let late = late.unwrap();
     assert_eq!((&*late.kind, &*late.name, &*late.reason, wakes), ("Pod", "web-0", "Terminating", None));
