@@ -280,9 +280,9 @@ async fn a_volume_and_its_claim_come_back_bound_to_each_other() -> Result<()> {
         for other in places.iter().filter(|place| !own.contains(&place.file_name())) {
             let is_folder = other.file_type()?.is_dir();
             if is_folder {
-                std::fs::remove_dir_all(other.path())?
+                std::fs::remove_dir_all(other.path())?;
             } else {
-                std::fs::remove_file(other.path())?
+                std::fs::remove_file(other.path())?;
             }
         }
     }
