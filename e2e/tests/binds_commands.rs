@@ -16,9 +16,9 @@ use k8s_openapi::{
 };
 use kube::{
     ResourceExt,
-    api::{ListParams, ObjectMeta},
+    api::{ListParams, ObjectMeta, Patch, PatchParams},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 use tokio::time::{Instant, sleep_until};
 
@@ -121,6 +121,71 @@ async fn a_missing_target_is_said_and_its_arrival_noticed_at_once() -> Result<()
     until_bound(&namespace, "early").await;
     let took = pace.elapsed();
     assert!(took < Duration::from_secs(12), "it took {took:?} at the cluster's pace");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_command_that_somebody_writes_to_without_pause_is_bound_by_the_first_write() -> Result<()> {
+    e2e::needs!(AuditLog);
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("busy").await?;
+    namespace.create(&parent("first")).await?;
+    namespace.create(&restart("first", "first")).await?;
+    until_bound(&namespace, "first").await;
+    let mut busy = restart("busy", "shop");
+    busy.metadata.annotations = Some(BTreeMap::from([("turn".into(), "none".into())]));
+    namespace.create(&busy).await?;
+    until_refused(&namespace, "busy", "TargetNotFound").await;
+
+    let log = AuditLog::from_now()?;
+    let restarts = namespace.api::<Restart>();
+    let writes = async {
+        for turn in 0.. {
+            let patch = Patch::Merge(json!({"metadata": {"annotations": {"turn": format!("{turn}")}}}));
+            restarts.patch_metadata("busy", &PatchParams::default(), &patch).await?;
+        }
+        Ok(())
+    };
+    let bound = async {
+        namespace.create(&parent("shop")).await?;
+        anyhow::Ok(until_bound(&namespace, "busy").await)
+    };
+    let bound = tokio::select! {
+        ended = writes => return ended,
+        bound = bound => bound?,
+    };
+    assert!(bound.annotations().contains_key(keys::BOUND_TO));
+    let mut refused = log.by(BINDER, &namespace.name)?;
+    refused.retain(|request| request.is_write() && request.code >= 400);
+    assert!(refused.is_empty(), "{:?}", Tally::of(&refused));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_json_patch_with_a_test_for_null_applies_only_while_the_field_is_absent() -> Result<()> {
+    let cluster = Cluster::with(&COMMANDED).await?;
+    let namespace = cluster.namespace("null").await?;
+    let patch = |field: &str, value: &Value| {
+        let path = format!("/metadata/{field}");
+        serde_json::from_value(json!([
+            {"op": "test", "path": path, "value": null}, {"op": "add", "path": path, "value": value},
+        ]))
+        .map(Patch::<Value>::Json)
+    };
+    let restarts = namespace.api::<Restart>();
+    namespace.create(&restart("bare", "nobody")).await?;
+    let other = ConfigMap {
+        metadata: ObjectMeta { name: Some("other".into()), ..ObjectMeta::default() },
+        ..ConfigMap::default()
+    };
+    let uid = namespace.create(&other).await?.uid();
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": uid});
+    for (field, value) in [("annotations", json!({"note": "mine"})), ("ownerReferences", json!([owner]))] {
+        restarts.patch_metadata("bare", &PatchParams::default(), &patch(field, &value)?).await?;
+        let again = restarts.patch_metadata("bare", &PatchParams::default(), &patch(field, &value)?).await;
+        let Err(kube::Error::Api(refused)) = again else { panic!("{field}: {again:?}") };
+        assert_eq!(refused.code, 422, "{field}: {refused:?}");
+    }
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use catena_api::keys;
 use command_binder::{command::CommandRow, decide::Action, observed::Observed, verdict::Verdict};
 use command_kinds::Mode;
-use json_patch::{AddOperation, PatchOperation, jsonptr::PointerBuf};
+use json_patch::{AddOperation, PatchOperation, TestOperation, jsonptr::PointerBuf};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use operator_kit::{
     report::Events,
@@ -80,17 +80,23 @@ impl Executor {
     }
 }
 
-/// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object
-/// in its observed state.
+/// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object with the
+/// observed spec, owners and map; a status that somebody writes meanwhile, as command-runner does, holds it up no longer.
 fn patch(command: &DynamicRow<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
-    let (row, version) = (&command.row, command.metadata.resource_version.as_deref().unwrap_or_default());
-    let mut patch = Ownership::exactly(ObjectId::of(command).uid, version).to_vec();
+    let DynamicRow { row, metadata, .. } = command;
+    let state = match metadata.generation {
+        Some(generation) => test("generation", json!(generation)),
+        None => test("resourceVersion", json!(metadata.resource_version)),
+    };
+    let mut patch = vec![test("uid", json!(metadata.uid)), state];
     let (map, key) = match row.kind.mode {
         Mode::Label => ("labels", keys::TARGET_UID),
         Mode::Owner | Mode::Observe => ("annotations", keys::BOUND_TO),
     };
     if row.kind.mode != Mode::Label {
-        if row.owners.is_empty() {
+        let owners = Some(&row.owners).filter(|owners| !owners.is_empty());
+        patch.push(test("ownerReferences", json!(owners)));
+        if owners.is_none() {
             patch.push(add(["metadata", "ownerReferences"].into(), json!([owner])));
         } else {
             patch.push(add(["metadata", "ownerReferences", "-"].into(), json!(owner)));
@@ -99,9 +105,15 @@ fn patch(command: &DynamicRow<CommandRow>, owner: &OwnerReference) -> Vec<PatchO
     if row.has_map {
         patch.push(add(["metadata", map, key].into(), owner.uid.as_str().into()));
     } else {
+        patch.push(test(map, Value::Null));
         patch.push(add(["metadata", map].into(), json!({key: owner.uid})));
     }
     patch
+}
+
+/// Whether a field of the metadata has this value; that of an absent field is null.
+fn test(field: &str, value: Value) -> PatchOperation {
+    PatchOperation::Test(TestOperation { path: PointerBuf::from_tokens(["metadata", field]), value })
 }
 
 fn add(path: Vec<&str>, value: Value) -> PatchOperation {

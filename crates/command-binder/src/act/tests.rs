@@ -108,7 +108,13 @@ async fn take(action: Action, answers: &[Answer]) -> Taken {
 /// The additions to a command that bind it, after the tests of the patch.
 async fn additions(observed: Observed, owner: OwnerReference) -> Vec<Value> {
     let Taken { sent, .. } = take_for(observed, Action::Bind(owner), &[Done]).await;
-    sent[0].body.as_array().unwrap()[2..].to_vec()
+    sent[0].body.as_array().unwrap().iter().filter(|operation| operation["op"] != "test").cloned().collect()
+}
+
+/// The tests of the patch that binds a command.
+async fn tests(observed: Observed) -> Vec<Value> {
+    let Taken { sent, .. } = take_for(observed, Action::Bind(owner()), &[Done]).await;
+    sent[0].body.as_array().unwrap().iter().filter(|operation| operation["op"] == "test").cloned().collect()
 }
 
 fn added(path: &str, value: &Value) -> Value {
@@ -116,8 +122,10 @@ fn added(path: &str, value: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_is_bound_in_one_write_that_holds_only_for_it_as_it_was_seen() {
-    let Taken { sent, result, .. } = take(Action::Bind(owner()), &[Done]).await;
+async fn a_command_is_bound_in_one_write_that_holds_only_for_it_with_the_spec_and_the_owners_that_were_seen()
+{
+    let observed = observed_in("Owner", &json!({"generation": 3}));
+    let Taken { sent, result, .. } = take_for(observed, Action::Bind(owner()), &[Done]).await;
     assert_eq!(result.unwrap(), Requeue::Written);
     let [Sent { verb, uri, body }] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!(verb, "AMEND");
@@ -131,11 +139,36 @@ async fn a_command_is_bound_in_one_write_that_holds_only_for_it_as_it_was_seen()
         *body,
         json!([
             {"op": "test", "path": "/metadata/uid", "value": "command"},
-            {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+            {"op": "test", "path": "/metadata/generation", "value": 3},
+            {"op": "test", "path": "/metadata/ownerReferences", "value": null},
             {"op": "add", "path": "/metadata/ownerReferences", "value": [owner]},
+            {"op": "test", "path": "/metadata/annotations", "value": null},
             {"op": "add", "path": "/metadata/annotations", "value": {keys::BOUND_TO: "target"}},
         ])
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_is_written_and_judged_is_tested() {
+    let tested = |field: &str, value: Value| json!({"op": "test", "path": format!("/metadata/{field}"), "value": value});
+    let (uid, version) = (tested("uid", json!("command")), tested("resourceVersion", json!("7")));
+    assert_eq!(
+        tests(observed_in("Owner", &json!({}))).await,
+        [
+            uid.clone(),
+            version.clone(),
+            tested("ownerReferences", Value::Null),
+            tested("annotations", Value::Null)
+        ],
+        "a kind without a generation"
+    );
+    let other = json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "node", "controller": false});
+    let metadata = json!({"ownerReferences": [other], "annotations": {"note": "mine"}});
+    assert_eq!(
+        tests(observed_in("Owner", &metadata)).await,
+        [uid.clone(), version.clone(), tested("ownerReferences", json!([other]))]
+    );
+    assert_eq!(tests(observed_in("Label", &metadata)).await, [uid, version, tested("labels", Value::Null)]);
 }
 
 #[tokio::test(start_paused = true)]
