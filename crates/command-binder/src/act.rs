@@ -81,7 +81,7 @@ impl Executor {
 }
 
 /// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object with the
-/// observed spec, owners and map; a status that somebody writes meanwhile, as command-runner does, holds it up no longer.
+/// observed spec, owners and map: what somebody writes to its status meanwhile, as command-runner does, does not matter.
 fn patch(command: &DynamicRow<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
     let DynamicRow { row, metadata, .. } = command;
     let state = match metadata.generation {
