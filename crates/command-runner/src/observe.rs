@@ -41,18 +41,18 @@ impl Observer {
             self.memory.wake(&target, None);
         }
         let may_act = is_open(&command);
-        let line = row.target_id().filter(|_| may_act).map(|target| self.memory.line(target));
-        let line = line.unwrap_or_default();
+        let line = || row.target_id().filter(|_| may_act).map(|target| self.memory.line(target)).unwrap_or_default();
+        let with_status = self.with_status(&line()).await;
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
-        let with_status = self.with_status(&line).await;
         let schema = if row.has_ended() { None } else { self.schemas.of(&command, |_| {}).await };
         let takes_status = schema.and_then(|schema| row.takes_status(schema));
+        let seen = line();
         let unknown = reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind));
         let mut observed = Observed {
             now: Timestamp::now(),
-            refused: self.memory.refused(&line),
+            refused: self.memory.refused(&seen),
             was_proven: self.memory.has_run(uid),
-            line,
+            line: seen,
             unknown: unknown.or_else(|| with_status.as_ref().err().cloned()),
             with_status: with_status.unwrap_or_default(),
             target: Look::None,
@@ -71,6 +71,10 @@ impl Observer {
             return Ok(observed);
         }
         observed.target = self.look(&command, to).await?;
+        // Meanwhile, others may have come, and run.
+        observed.unknown = observed.unknown.or_else(|| self.memory.unknown(&to.kind));
+        observed.line = line();
+        observed.refused = self.memory.refused(&observed.line);
         for command in observed.running() {
             self.memory.ran(command);
         }

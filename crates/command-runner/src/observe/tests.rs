@@ -1,6 +1,10 @@
 //! The requests for a command and its target, and what each answer shows.
 
-use std::{collections::BTreeMap, slice};
+use std::{
+    collections::BTreeMap,
+    slice,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use command_runner::command::TargetId;
 use operator_kit::{
@@ -180,4 +184,22 @@ async fn a_pass_takes_note_of_the_targets_that_its_command_has_left() {
     memory.came(&one.kind_id, "one", one.row.target_id());
     observer.observe(one, Backoffs::default()).await.unwrap();
     assert!(memory.left("one").is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_others_do_while_the_target_is_read_counts() {
+    let (answers, is_unknown) = (answers(true), Arc::new(AtomicBool::new(false)));
+    let asked = is_unknown.clone();
+    let (client, _) = answering(move |sent| {
+        asked.fetch_or(path(sent) == SHOP, Ordering::Relaxed);
+        Answer::Json(200, answers[path(sent)].clone())
+    });
+    let unknown = move || is_unknown.load(Ordering::Relaxed).then(|| "it broke".to_owned());
+    let memory = Memory::new(Triggers::default(), unknown);
+    let observer = Observer::new(client.clone(), Discovery::new(client), memory.clone());
+    let one = restart(&json!({}));
+    memory.came(&one.kind_id, "one", one.row.target_id());
+    memory.tried(&one, None);
+    let seen = observer.observe(one, Backoffs::default()).await.unwrap();
+    assert!(seen.found().is_some() && seen.unknown.is_some_and(|why| why.ends_with("it broke")));
 }
