@@ -80,11 +80,11 @@ impl Executor {
     }
 }
 
-/// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object with the
-/// observed spec, owners and map: what somebody writes to its status meanwhile, as command-runner does, does not matter.
+/// Adds fields only: the owners, labels and annotations of others stay. It applies only to exactly the observed object as far as it
+/// was judged: a status that somebody writes meanwhile, as command-runner does, matters only to a rule that reads it.
 fn patch(command: &DynamicRow<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
     let DynamicRow { row, metadata, .. } = command;
-    let state = match metadata.generation {
+    let state = match metadata.generation.filter(|_| row.kind.is_judged_by_spec()) {
         Some(generation) => test("generation", json!(generation)),
         None => test("resourceVersion", json!(metadata.resource_version)),
     };

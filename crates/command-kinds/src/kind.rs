@@ -178,6 +178,19 @@ impl CommandKind {
         self.target.as_ref().map_or(&[], |target| &target.kinds)
     }
 
+    /// Whether only the spec of a command tells whether it is bound, and to what: each change of it gives a new generation.
+    #[must_use]
+    pub fn is_judged_by_spec(&self) -> bool {
+        let target =
+            self.target.iter().flat_map(|TargetReference { name, namespace, uid, kind, group, .. }| {
+                [namespace, uid, kind, group].into_iter().flatten().chain([name])
+            });
+        let refuse = self.refuse.iter().map(|refusal| &refusal.when);
+        let mut read =
+            target.chain(&self.filter).chain(&self.after).chain(refuse).flat_map(Expression::fields);
+        self.refuse_finalizers.is_empty() && !read.any(|field| ["metadata", "status"].contains(&&**field))
+    }
+
     /// An object of this kind as the input of its expressions.
     #[must_use]
     pub fn whole(&self, object: PrunedObject) -> Value {

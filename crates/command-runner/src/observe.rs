@@ -41,7 +41,8 @@ impl Observer {
             self.memory.wake(&target, None);
         }
         let may_act = is_open(&command);
-        let line = || row.target_id().filter(|_| may_act).map(|target| self.memory.line(target)).unwrap_or_default();
+        let line =
+            || row.target_id().filter(|_| may_act).map(|target| self.memory.line(target)).unwrap_or_default();
         let with_status = self.with_status(&line()).await;
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
         let schema = if row.has_ended() { None } else { self.schemas.of(&command, |_| {}).await };

@@ -30,14 +30,19 @@ type Taken = testing::Taken<Observed, (), ApiError>;
 
 /// A command of a kind with this mode.
 fn observed_in(mode: &str, metadata: &Value) -> Observed {
-    let file = json!({
+    observed_as(&json!({ "mode": mode }), metadata)
+}
+
+/// A command of a kind that has more in its description.
+fn observed_as(more: &Value, metadata: &Value) -> Observed {
+    let mut file = json!({
         "id": "restarts", "group": "ops.example", "version": "v1", "resource": "restarts", "kind": "Restart",
-        "mode": mode,
         "target": {
             "name": "object.spec.target",
             "kinds": [{"group": "apps.example", "version": "v1", "resource": "shops", "kind": "Shop"}],
         },
     });
+    json_patch::merge(&mut file, more);
     let kind = Arc::new(CommandKind::compile(serde_json::from_value(file).unwrap()).unwrap());
     let mut object = json!({"metadata": metadata, "spec": {"target": "a"}});
     for (field, value) in [("name", "c"), ("namespace", "here"), ("uid", "command"), ("resourceVersion", "7")]
@@ -151,6 +156,19 @@ async fn a_command_is_bound_in_one_write_that_holds_only_for_it_with_the_spec_an
 #[tokio::test(start_paused = true)]
 async fn only_what_is_written_and_judged_is_tested() {
     let tested = |field: &str, value: Value| json!({"op": "test", "path": format!("/metadata/{field}"), "value": value});
+    let state = async |description: Value| {
+        let metadata = json!({"generation": 3, "labels": {"target": "a"}});
+        tests(observed_as(&description, &metadata)).await[1]["path"].clone()
+    };
+    assert_eq!(state(json!({})).await, "/metadata/generation");
+    for reads_more in [
+        json!({"target": {"name": "object.metadata.labels['target']"}}),
+        json!({"after": "!has(object.status)"}),
+        json!({"refuse": [{"when": "object.metadata.?labels[?'x'].hasValue()", "message": "no"}]}),
+        json!({"refuseFinalizers": ["ops.example/data"]}),
+    ] {
+        assert_eq!(state(reads_more.clone()).await, "/metadata/resourceVersion", "{reads_more}");
+    }
     let (uid, version) = (tested("uid", json!("command")), tested("resourceVersion", json!("7")));
     assert_eq!(
         tests(observed_in("Owner", &json!({}))).await,
