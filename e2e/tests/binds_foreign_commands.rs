@@ -8,7 +8,7 @@ use e2e::{
     AuditLog, BINDER, Cluster, ForeignKinds, Namespace, Release, Request, eventually, explained, kubectl,
     kubectl_apply, succeeds, yaml,
 };
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::{admissionregistration::v1::ValidatingAdmissionPolicy, core::v1::Node};
 use kube::{
     Api, ResourceExt,
     api::{DynamicObject, ListParams, Patch, PatchParams},
@@ -133,6 +133,14 @@ async fn commands_of_other_projects_are_bound_by_configuration_alone() -> Result
     let cluster = Cluster::changing(&[BINDER]).await?;
     let kinds = ForeignKinds::install(&PROJECTS).await?;
     let release = Release::upgrade(&cluster, BINDER, &example()?).await?;
+    let policies = cluster.all::<ValidatingAdmissionPolicy>().list(&ListParams::default()).await?;
+    let policies: Vec<_> = policies.iter().map(ResourceExt::name_any).collect();
+    for own in ["basicdeploymentrestarts", "basicdeploymentrollbacks"] {
+        assert!(
+            policies.iter().any(|policy| policy.contains(own)),
+            "{own} is guarded by none of {policies:?}"
+        );
+    }
     let namespace = cluster.namespace("foreign").await?;
     let here = Some(&namespace);
     let tasks = api(&cluster, here, "control.k8ssandra.io/v1alpha1/CassandraTask")?;

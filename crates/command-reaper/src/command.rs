@@ -3,9 +3,9 @@
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use catena_api::keys;
-use command_kinds::expiry::Expiry;
+use command_kinds::{Object, expiry::Expiry};
 use jiff::{SignedDuration, Timestamp};
-use operator_templates::ExpressionError;
+use operator_templates::{Expression, ExpressionError};
 use operator_watch::{ObjectId, PrunedObject};
 use serde_json::Value;
 
@@ -31,16 +31,18 @@ pub struct CommandRow {
 }
 
 impl CommandRow {
-    /// Reads an object of a kind.
+    /// Reads an object of a kind. One that its filter leaves out, or of which that is unknown, is no command, and never expires.
     #[must_use]
-    pub fn of(object: PrunedObject, expiry: &Expiry) -> Self {
+    pub fn of(object: PrunedObject, filter: Option<&Expression>, expiry: &Expiry) -> Self {
         let declared_by = expiry.declared_by.on(&object.metadata);
         let kept_uid =
             object.metadata.annotations.as_ref().and_then(|annotations| annotations.get(keys::KEPT));
         let is_marked = kept_uid.is_some() && kept_uid == object.metadata.uid.as_ref();
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let spec = digest(&object);
-        let ended = end(&object.into_json(), expiry);
+        let object = object.into_json();
+        let is_command = filter.is_none_or(|filter| Object(&object).holds(filter).unwrap_or(false));
+        let ended = if is_command { end(&object, expiry) } else { Ok(None) };
         // The TTL of a command that comes from a backup begins with its creation.
         let begin = |finished: Timestamp| created.map_or(finished, |created| created.max(finished));
         let is_restored = matches!(&ended, Ok(Some((finished, _)))
@@ -97,10 +99,15 @@ mod tests {
     use crate::settings::{Settings, tests::shipped};
 
     fn settings(finished_at: &str, ttl_seconds: &str) -> Settings {
+        filtered(None, finished_at, ttl_seconds)
+    }
+
+    fn filtered(filter: Option<&str>, finished_at: &str, ttl_seconds: &str) -> Settings {
         serde_json::from_value(json!({
             "declaredBy": {"annotations": ["tool/tracks"]},
             "kinds": [{
                 "id": "tasks", "group": "example.com", "version": "v1", "resource": "tasks", "kind": "Task",
+                "filter": filter,
                 "expire": {
                     "finishedAt": finished_at, "ttlSeconds": ttl_seconds,
                     "declaredBy": {"labels": ["tool/instance"]},
@@ -115,7 +122,8 @@ mod tests {
     }
 
     fn read(settings: &Settings, object: Value) -> CommandRow {
-        CommandRow::of(serde_json::from_value(object).unwrap(), &expiries(settings)[0])
+        let filter = settings.kinds.listed[0].filter.as_ref();
+        CommandRow::of(serde_json::from_value(object).unwrap(), filter, &expiries(settings)[0])
     }
 
     fn at(time: &str) -> Timestamp {
@@ -154,10 +162,24 @@ mod tests {
         let settings = shipped();
         for reading in expiries(&settings) {
             for (object, expected) in &cases {
-                let read = CommandRow::of(serde_json::from_value(object.clone()).unwrap(), &reading);
+                let read = CommandRow::of(serde_json::from_value(object.clone()).unwrap(), None, &reading);
                 assert_eq!(read.expires_at, *expected, "{:?}: {object}", reading.finished_at);
             }
         }
+    }
+
+    #[test]
+    fn what_the_filter_of_its_kind_leaves_out_never_expires() {
+        let of = |filter: Option<&str>, object: &Value| {
+            read(&filtered(filter, "object.status.finished", "object.spec.ttl"), object.clone()).expires_at
+        };
+        let object = |spec: Value| json!({"metadata": {"name": "a"}, "spec": spec, "status": {"finished": "2026-01-01T00:00:00Z"}});
+        let (restarts, due) = (Some("object.spec.type == 'Restart'"), Ok(Some(at("2026-01-01T00:01:00Z"))));
+        let backup = object(json!({"ttl": 60, "type": "Backup"}));
+        assert_eq!(of(None, &backup), due);
+        assert_eq!(of(restarts, &backup), Ok(None));
+        assert_eq!(of(restarts, &object(json!({"ttl": 60}))), Ok(None), "that is unknown");
+        assert_eq!(of(restarts, &object(json!({"ttl": 60, "type": "Restart"}))), due);
     }
 
     #[test]
@@ -195,7 +217,7 @@ mod tests {
         let shipped = shipped();
         let declared_by = |metadata: Value| {
             let object = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
-            CommandRow::of(object, &expiries(&shipped)[0]).declared_by
+            CommandRow::of(object, None, &expiries(&shipped)[0]).declared_by
         };
         let tracked = "argocd.argoproj.io/tracking-id";
         assert_eq!(declared_by(json!({"name": "a", "annotations": {tracked: "x"}})), Some(tracked.into()));

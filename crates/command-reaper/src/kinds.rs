@@ -14,7 +14,8 @@ pub fn follow(operator: &Operator<Settings>) -> watch::Receiver<Vec<DynamicKind<
         let watched = kinds.iter().filter_map(|kind| {
             let expiry = settings.expiry(kind)?;
             let marks = format!("{:?}", expiry.declared_by);
-            Some(kind.watched(&marks, move |object| CommandRow::of(object, &expiry)))
+            let filter = kind.filter.clone();
+            Some(kind.watched(&marks, move |object| CommandRow::of(object, filter.as_ref(), &expiry)))
         });
         watched.collect()
     })

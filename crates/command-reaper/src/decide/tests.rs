@@ -112,7 +112,7 @@ fn a_command_that_was_restored_after_its_end_goes_after_its_ttl_and_nobody_is_to
     });
     let shipped = shipped();
     let reading = shipped.expiry(&shipped.kinds.listed[0]).unwrap();
-    let row = CommandRow::of(serde_json::from_value(object).unwrap(), &reading);
+    let row = CommandRow::of(serde_json::from_value(object).unwrap(), None, &reading);
     let restored = changed(observed(Ok(None)), |command| command.row = row);
     for came_back in [false, true] {
         let restored = Observed { came_back, ..restored.clone() };
