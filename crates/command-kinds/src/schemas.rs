@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// What the status of a kind accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatusSchema {
-    /// Whether its conditions are a list with the key `type`, and have `observedGeneration`. In any other list, an apply would
+    /// Whether its conditions are a list with the key `type`, and have all fields of a condition. In any other list, an apply would
     /// wipe the conditions of others.
     pub takes_conditions: bool,
     /// Whether it has the fields of a run: `startTime`, `completionTime`, `progress` and `observedGeneration`.
@@ -112,10 +112,12 @@ impl StatusSchema {
         let status = &served["schema"]["openAPIV3Schema"]["properties"]["status"];
         let is_open = |schema: &Value| schema["x-kubernetes-preserve-unknown-fields"] == true;
         let conditions = &status["properties"]["conditions"];
+        let items = &conditions["items"];
+        let mut of_items =
+            ["type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"].into_iter();
         let takes_conditions = conditions["x-kubernetes-list-type"] == "map"
             && conditions["x-kubernetes-list-map-keys"] == serde_json::json!(["type"])
-            && (!conditions["items"]["properties"]["observedGeneration"].is_null()
-                || is_open(&conditions["items"]));
+            && (is_open(items) || of_items.all(|field| !items["properties"][field].is_null()));
         let mut fields = ["startTime", "completionTime", "progress", "observedGeneration"].into_iter();
         // In a version without it, whoever may change an object can write its status.
         let is_ours = versions().filter(|version| version["served"] == true).all(has_status);

@@ -59,11 +59,14 @@ pub enum Owner {
     Other(String),
 }
 
-/// A target. Its uid alone would let a command of another namespace wait among those of the target.
+/// A target. Its uid alone, which the author of a command can write, would let one of another namespace or for another object wait
+/// among those of the target.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TargetId {
     /// Its namespace; empty for a cluster-scoped one.
     pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
     /// Its uid.
     pub uid: Box<str>,
 }
@@ -196,7 +199,11 @@ impl Owner {
             let is_here = is_wide || to.namespace.as_deref().is_none_or(|named| named == own);
             let owner = owners.clone().find(|owner| is_here && to.is_named_by(owner))?;
             let namespace = if is_wide { "" } else { own };
-            Some(TargetId { namespace: namespace.into(), uid: owner.uid.as_str().into() })
+            Some(TargetId {
+                namespace: namespace.into(),
+                name: to.name.clone().into(),
+                uid: owner.uid.as_str().into(),
+            })
         });
         match (named, owners.next()) {
             (Some(named), _) => Self::Target(named),

@@ -20,8 +20,8 @@ pub fn follow(
     memory: Memory,
 ) -> watch::Receiver<Vec<DynamicKind<CommandRow>>> {
     let woken = memory.clone();
-    let mut targets = Targets::new(operator, move |_, ObjectId { namespace, uid, .. }| {
-        woken.wake(&TargetId { namespace: namespace.into(), uid: uid.into() }, None);
+    let mut targets = Targets::new(operator, move |_, ObjectId { namespace, name, uid }| {
+        woken.wake(&TargetId { namespace: namespace.into(), name: name.into(), uid: uid.into() }, None);
     });
     registry.follow(move |kinds| {
         let kinds: Vec<_> = kinds.iter().filter(|kind| kind.run.is_some()).cloned().collect();

@@ -6,6 +6,9 @@ use jiff::Timestamp;
 
 use crate::command::{Command, order};
 
+/// Number of waiting commands that supersede others, the newest, that may run next: for each change of the target, each is judged.
+const MAX_SUPERSEDING: usize = 8;
+
 /// The commands that may run next, as far as the caches show: all commands of one target are given, the oldest first. Those that
 /// supersede others go first, the newest before all. Where none of them can run, it is the turn of the oldest command: one that
 /// waits has lost its precedence, but newer ones must not pass it, because it could not end them.
@@ -18,7 +21,8 @@ pub fn candidates(line: &[Arc<Command>], now: Timestamp) -> Vec<&Arc<Command>> {
     let waiting = || open().filter(|command| !command.row.has_started());
     let is_free = !open().any(|command| command.row.has_started());
     let oldest = waiting().next().filter(|_| is_free);
-    waiting().rev().filter(|command| command.row.run.supersedes).chain(oldest).collect()
+    let superseding = waiting().rev().filter(|command| command.row.run.supersedes);
+    superseding.take(MAX_SUPERSEDING).chain(oldest).collect()
 }
 
 /// Whether a newer command has taken the place of an older one, if its report is right.

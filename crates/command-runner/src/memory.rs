@@ -248,9 +248,21 @@ mod tests {
     }
 
     #[test]
+    fn a_command_for_another_target_with_the_uid_of_this_one_waits_not_among_those_of_this_one() {
+        let owners = |name: &str| json!([{"apiVersion": "apps.example/v1", "kind": "Shop", "name": name, "uid": "shop"}]);
+        let of = |name: &str| {
+            let more = json!({"metadata": {"ownerReferences": owners(name)}, "spec": {"target": name}});
+            command(&kind("a", &json!({})), "one", 1, &more)
+        };
+        let (here, there) = (of("a"), of("b"));
+        assert!(here.row.target_id().is_some() && there.row.target_id().is_some());
+        assert_ne!(here.row.target_id(), there.row.target_id());
+    }
+
+    #[test]
     fn the_targets_that_a_command_leaves_are_known_once() {
         let memory = Memory::new(Triggers::default(), || None);
-        let target = |uid: &str| TargetId { namespace: "here".into(), uid: uid.into() };
+        let target = |uid: &str| TargetId { namespace: "here".into(), name: "a".into(), uid: uid.into() };
         let came = |target: Option<&TargetId>| memory.came(&"a".into(), "one", target);
         came(Some(&target("x")));
         came(Some(&target("x")));
@@ -265,7 +277,7 @@ mod tests {
     fn the_targets_that_a_command_leaves_are_few_also_where_nobody_asks_for_them() {
         let memory = Memory::new(Triggers::default(), || None);
         let came = |uid: usize| {
-            let target = TargetId { namespace: "here".into(), uid: uid.to_string().into() };
+            let target = TargetId { namespace: "here".into(), name: "a".into(), uid: uid.to_string().into() };
             memory.came(&"a".into(), "one", Some(&target));
         };
         (0..100).for_each(|time| came(time % 2));

@@ -240,9 +240,13 @@ async fn a_labelled_command_does_not_wait_for_the_kind_of_its_target() {
 
 #[tokio::test(start_paused = true)]
 async fn a_condition_is_reported_only_where_the_schema_keeps_those_of_others() {
+    let fields = ["type", "status", "observedGeneration", "lastTransitionTime", "reason", "message"];
+    let items = |fields: &[&str]| {
+        let properties: BTreeMap<_, _> = fields.iter().map(|field| (field, json!({}))).collect();
+        json!({ "properties": properties })
+    };
     let keyed = json!({
-        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"],
-        "items": {"properties": {"observedGeneration": {}}},
+        "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"], "items": items(&fields),
     });
     let with = |field: &str, value: Value| {
         let mut conditions = keyed.clone();
@@ -256,6 +260,7 @@ async fn a_condition_is_reported_only_where_the_schema_keeps_those_of_others() {
         (&reports, "v1", &status, keyed.clone(), true),
         (&reports, "v1", &status, with("items", open), true),
         (&reports, "v1", &status, with("items", json!({})), false),
+        (&reports, "v1", &status, with("items", items(&fields[..5])), false),
         (&reports, "v1", &status, with("x-kubernetes-list-type", json!("atomic")), false),
         (&reports, "v1", &status, with("x-kubernetes-list-map-keys", json!(["reason"])), false),
         (&reports, "v1", &json!({}), keyed.clone(), false),

@@ -80,6 +80,12 @@ fn without_target(observed: &Observed) -> Verdict {
         None => return Verdict::waits(reason::NOT_BOUND, "it is no command"),
     };
     match (&row.owner, &observed.target) {
+        (Owner::None, _) if observed.has_run() => Verdict::waits(
+            reason::NOT_BOUND,
+            format!(
+                "it was carried out, and has lost its owner since: its outcome is told once command-binder has bound it to the {to} again"
+            ),
+        ),
         (Owner::None, _) => Verdict::waits(
             reason::NOT_BOUND,
             format!(
@@ -106,8 +112,12 @@ fn without_target(observed: &Observed) -> Verdict {
             reason::TARGET_REPLACED,
             format!("the {to} to which it is bound is gone; delete this command, and create another one"),
         ),
-        (Owner::Target(_), _) => Verdict::waits(reason::QUEUED, "older commands are carried out first"),
+        (Owner::Target(_), _) => queued(),
     }
+}
+
+fn queued() -> Verdict {
+    Verdict::waits(reason::QUEUED, "other commands of its target are carried out first")
 }
 
 /// The end of a command whose deadline has passed.
@@ -193,7 +203,7 @@ fn turn(observed: &Observed, target: &Target) -> Result<Value, Verdict> {
     let mut candidates = candidates(&observed.line, observed.now).into_iter();
     let next = candidates.find(|candidate| is_own(candidate) || can_run(candidate));
     if !next.is_some_and(|next| is_own(next)) || is_another_running(observed) {
-        return Err(Verdict::waits(reason::QUEUED, "older commands are carried out first"));
+        return Err(queued());
     }
     let patch = by_rules(&observed.command, target, observed.now)?;
     Ok(with_proof(patch, target, &observed.command))

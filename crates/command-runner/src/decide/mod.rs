@@ -10,6 +10,7 @@ use catena_api::{
     reason,
 };
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use operator_kit::report::StatusAge;
 use operator_watch::Failure;
 use serde_json::Value;
@@ -124,9 +125,12 @@ fn report(observed: &Observed, verdict: &Verdict) -> Action {
     if !left.is_zero() {
         return Action::Wait(left.min(rest));
     }
-    // Mere numbers are gathered.
-    let is_running = before.start_time.is_some() && new.completion_time.is_none();
-    let is_progress = is_running && before.conditions == new.conditions;
+    // Mere numbers are gathered, also those in messages.
+    let state = |status: &CommandStatus| {
+        let of = |one: &Condition| (one.type_.clone(), one.status.clone(), one.reason.clone());
+        (status.start_time.clone(), status.conditions.iter().map(of).collect::<Vec<_>>())
+    };
+    let is_progress = new.completion_time.is_none() && state(before) == state(&new);
     let told = observed.since_told.filter(|_| is_progress);
     match told.and_then(|since| StatusAge::Written(since).due_in(StatusAge::STABLE)) {
         Some(left) => Action::Wait(left.min(rest)),

@@ -674,6 +674,49 @@ fn mere_progress_is_written_every_few_seconds() {
 }
 
 #[test]
+fn what_a_command_waits_for_is_told_at_once_and_a_number_in_it_every_few_seconds() {
+    let rule = json!({
+        "when": "target.status.done < 9", "reason": "Filling",
+        "messageExpression": "string(target.status.done) + ' are there'",
+    });
+    let filling = kind("restarts", &json!({"wait": [rule]}));
+    let waiting = |status: &Value, done: u32, seconds: u64| {
+        let one = command(&filling, "one", 10, &json!({ "status": status }));
+        let shop = shop(&[], &json!({"status": {"done": done}}));
+        let since_told = Some(Duration::from_secs(seconds));
+        decide(&Observed { since_told, ..observed(&one, &[&one], shop) })
+    };
+    let Action::Report(told) = waiting(&json!({}), 1, 0) else { panic!("nothing is reported") };
+    let told = serde_json::to_value(told).unwrap();
+    assert_eq!(waiting(&told, 2, 2), Action::Wait(Duration::from_secs(3)));
+    let Action::Report(more) = waiting(&told, 2, 5) else { panic!("nothing is reported") };
+    assert!(more.conditions[0].message.starts_with("2 are there"), "{more:?}");
+}
+
+#[test]
+fn only_the_newest_of_many_that_supersede_others_are_judged_for_each_change() {
+    let rollbacks = kind("rollbacks", &json!({"supersedes": true}));
+    let line: Vec<_> =
+        (10..60).map(|minute| command(&rollbacks, &format!("c{minute}"), minute, &json!({}))).collect();
+    let judged: Vec<_> =
+        concerned(&line, None, NOW.parse().unwrap()).map(|one| one.metadata.name.clone().unwrap()).collect();
+    assert_eq!(judged.len(), 9, "{judged:?}");
+    assert!(judged.contains(&"c10".to_owned()) && judged.contains(&"c59".to_owned()), "{judged:?}");
+}
+
+#[test]
+fn a_command_that_ran_and_lost_its_owner_is_not_told_that_it_is_still_to_run() {
+    let lost =
+        command(&kind("restarts", &json!({})), "one", 10, &json!({"metadata": {"ownerReferences": []}}));
+    let told = |was_proven: bool| {
+        let observed = Observed { was_proven, ..observed(&lost, &[&lost], Look::None) };
+        judge(&observed).unwrap_err().message
+    };
+    assert!(told(false).starts_with("it is carried out once"), "{}", told(false));
+    assert!(told(true).starts_with("it was carried out, and has lost its owner"), "{}", told(true));
+}
+
+#[test]
 fn a_success_tells_how_far_it_came() {
     let told = json!({"status": {"progress": "0/2"}});
     let one = command(&kind("restarts", &json!({})), "one", 10, &told);

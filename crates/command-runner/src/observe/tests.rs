@@ -179,7 +179,7 @@ async fn a_command_is_known_to_have_run_although_its_proof_and_its_status_are_lo
 async fn a_pass_takes_note_of_the_targets_that_its_command_has_left() {
     let (observer, memory, _) = observer(answers(true));
     let one = restart(&json!({}));
-    let former = TargetId { namespace: "here".into(), uid: "former".into() };
+    let former = TargetId { namespace: "here".into(), name: "a".into(), uid: "former".into() };
     memory.came(&one.kind_id, "one", Some(&former));
     memory.came(&one.kind_id, "one", one.row.target_id());
     observer.observe(one, Backoffs::default()).await.unwrap();

@@ -79,6 +79,8 @@ impl Cause {
             Verb::Write | Verb::WriteStatus => true,
         };
         match status.code {
+            // A webhook chooses the code of its refusal.
+            404 | 409 | 429 if message::gatekeeper(message).is_some() => Self::Forbidden,
             403 | 405 if grounds.starts_with(DEFINITION_TERMINATING) => Self::DefinitionTerminating,
             409 if status.is_already_exists() => Self::AlreadyExists,
             409 => Self::Conflict,

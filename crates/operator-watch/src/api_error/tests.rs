@@ -111,6 +111,16 @@ fn a_merge_into_an_object_that_was_created_again_is_a_conflict() {
 }
 
 #[test]
+fn a_webhook_that_refuses_is_told_whatever_code_it_chooses() {
+    for code in [403, 404, 409, 429] {
+        let message = "admission webhook \"hold.example\" denied the request: no";
+        let error = refused(code, message);
+        assert_eq!(reported(&error), ("Forbidden", false), "{code}");
+        assert!(!Failure::from(error).is_expected, "{code}");
+    }
+}
+
+#[test]
 fn a_field_that_would_be_dropped_is_bad_input_whatever_code_the_server_answers() {
     let decoded = "Pod in version \"v1\" cannot be handled as a Pod: strict decoding error: unknown field \"spec.readinessProb\"";
     let applied = "failed to create typed patch object (shop/web-x; v1, Kind=Pod): .spec.readinessProb: field not declared in schema";

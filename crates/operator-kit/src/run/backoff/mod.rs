@@ -8,6 +8,8 @@ use operator_watch::{Failure, NextRetry};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::report::failures::REPEATED_WRITES;
+
 /// First delay after a failure.
 const MIN_DELAY: Duration = Duration::from_secs(5);
 /// Longest delay after failures, unless the controller asks for a shorter one.
@@ -86,6 +88,14 @@ struct FailedPart {
     item: Option<String>,
 }
 
+impl FailedPart {
+    /// Whether another retry key makes it worth a retry: not where the server, or the brake on repeated writes, asked for a delay.
+    fn may_be_lifted(&self, failure: &Failure) -> bool {
+        let is_braked = failure.retry_after.is_some() || failure.reason == REPEATED_WRITES;
+        self.item.is_none() && !failure.is_expected && !is_braked
+    }
+}
+
 struct Entry {
     failure: Failure,
     retry_key: u64,
@@ -121,8 +131,7 @@ impl AllBackoffs {
         }
         let now = Instant::now();
         for (place, entry) in &mut object.failed {
-            let may_be_lifted = place.item.is_none() && !entry.failure.is_expected;
-            if may_be_lifted && entry.retry_key != retry_key(place.step) {
+            if place.may_be_lifted(&entry.failure) && entry.retry_key != retry_key(place.step) {
                 entry.retry_at = entry.retry_at.min(entry.tried_at + RETRY_KEY_DELAY);
             }
             let is_due = entry.retry_at <= now;
@@ -159,7 +168,7 @@ impl AllBackoffs {
         let retry_after = failure.retry_after;
         let place = FailedPart { step: run.step, item: failure.item.clone() };
         let known = object.failed.get(&place);
-        let may_be_lifted = place.item.is_none() && !failure.is_expected;
+        let may_be_lifted = place.may_be_lifted(&failure);
         let is_another = known.is_some_and(|known| may_be_lifted && known.retry_key != run.retry_key);
         let counts = !is_another && (place.item.is_some() || !run.has_progressed);
         let before = known.filter(|_| counts);

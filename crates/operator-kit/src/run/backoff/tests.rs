@@ -187,6 +187,19 @@ async fn what_passes_by_itself_is_not_tried_again_for_another_retry_key() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_delay_that_the_server_asks_for_and_the_brake_on_repeated_writes_hold_for_any_retry_key() {
+    let busy = Failure { retry_after: Some(Duration::from_secs(30)), ..failure("ServerBusy") };
+    for failure in [busy, failure(REPEATED_WRITES)] {
+        let backoff = AllBackoffs::default();
+        for retry_key in 0..3 {
+            backoff.failed("a", FINGERPRINT, StepRun { retry_key, ..CREATE }, failure.clone());
+        }
+        tokio::time::advance(2 * MIN_DELAY).await;
+        assert!(backoff.of("a", FINGERPRINT, |_| 3).0.is_backing_off("create"), "{failure:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_needs_no_other_try_and_what_is_gone_is_forgotten() {
     let backoff = AllBackoffs::default();
     backoff.failed("a", FINGERPRINT, CREATE, failure("Broken"));
