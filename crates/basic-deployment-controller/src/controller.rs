@@ -29,9 +29,6 @@ use operator_kit::{
 
 use crate::{act::Executor, observe::Observer};
 
-/// Longest delay before a failing step is retried, because what refuses it may be fixed unnoticed; with the jitter, a minute.
-const MAX_BACKOFF: Duration = Duration::from_secs(50);
-
 /// The controller of `BasicDeployments`.
 pub struct Deployments {
     /// The only reader.
@@ -49,6 +46,9 @@ impl Controller for Deployments {
     type Observed = Observed;
     type Action = Action;
     type Error = Error;
+
+    /// What refuses a step may be fixed unnoticed; with the jitter, this is a minute.
+    const LONGEST_BACKOFF: Duration = Duration::from_secs(50);
 
     async fn observe(&self, deployment: Arc<BasicDeployment>, backoffs: Backoffs) -> Result<Observed, Error> {
         let status_age = self.executor.status_age(&deployment);
@@ -79,10 +79,6 @@ impl Controller for Deployments {
         let annotations = deployment.metadata.annotations.as_ref();
         let pin = annotations.and_then(|all| all.get(keys::PINNED_REVISION));
         BuildHasherDefault::<DefaultHasher>::default().hash_one(pin)
-    }
-
-    fn longest_backoff(&self) -> Duration {
-        MAX_BACKOFF
     }
 
     fn forget(&self, uid: &str) {

@@ -23,9 +23,6 @@ use operator_kit::{
 
 use crate::{act::Executor, observe::Observer};
 
-/// Longest delay before a failing step is retried, because what refuses it may be fixed unnoticed; with the jitter, a minute.
-const MAX_BACKOFF: Duration = Duration::from_secs(50);
-
 /// The controller of `BasicReplicaSets`.
 pub struct ReplicaSets {
     /// The only reader.
@@ -39,6 +36,9 @@ impl Controller for ReplicaSets {
     type Observed = Observed;
     type Action = Action;
     type Error = Failures;
+
+    /// What refuses a step may be fixed unnoticed; with the jitter, this is a minute.
+    const LONGEST_BACKOFF: Duration = Duration::from_secs(50);
 
     async fn observe(&self, set: Arc<BasicReplicaSet>, backoffs: Backoffs) -> Result<Observed, Failures> {
         let status_age = self.executor.status_age(&set);
@@ -65,10 +65,6 @@ impl Controller for ReplicaSets {
         let digest = BuildHasherDefault::<DefaultHasher>::default();
         let pods = self.observer.pods_that_take_room(set);
         pods.iter().fold(0, |all, pod| all ^ digest.hash_one(&pod.uid))
-    }
-
-    fn longest_backoff(&self) -> Duration {
-        MAX_BACKOFF
     }
 
     fn forget(&self, uid: &str) {

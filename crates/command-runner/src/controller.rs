@@ -16,8 +16,6 @@ use operator_watch::ApiError;
 
 use crate::{act::Executor, memory::Memory, observe::Observer};
 
-/// Longest delay before a failing step is retried, because what refuses it may be fixed unnoticed: with the jitter, less than 15 s.
-const MAX_BACKOFF: Duration = Duration::from_secs(12);
 /// Time until another try after a live read that showed another command than the cache.
 const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -36,6 +34,9 @@ impl Controller for Commands {
     type Observed = Observed;
     type Action = Action;
     type Error = ApiError;
+
+    /// What refuses a step may be fixed unnoticed; with the jitter, this is less than 15 s.
+    const LONGEST_BACKOFF: Duration = Duration::from_secs(12);
 
     async fn observe(&self, command: Arc<Command>, backoffs: Backoffs) -> Result<Observed, ApiError> {
         self.observer.observe(command, backoffs).await
@@ -58,10 +59,6 @@ impl Controller for Commands {
             }
         }
         self.executor.act(&observed, action).await
-    }
-
-    fn longest_backoff(&self) -> Duration {
-        MAX_BACKOFF
     }
 
     fn forget(&self, uid: &str) {

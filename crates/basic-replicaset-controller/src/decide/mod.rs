@@ -150,16 +150,21 @@ fn replace(observed: &Observed) -> Option<Action> {
     let is_in_vain = observed.is_in_vain(step::DELETE);
     let may_go =
         |pod: &Arc<PodRow>| !is_in_vain && !observed.backoffs.is_item_backing_off(step::DELETE, &pod.uid);
-    let finished: Vec<_> =
-        observed.pods.iter().filter(|pod| observed.is_over(pod) && may_go(pod)).cloned().collect();
+    let finished: Vec<_> = observed
+        .pods
+        .iter()
+        .filter(|pod| observed.is_over(pod) && may_go(pod))
+        .cloned()
+        .take(BATCH)
+        .collect();
     if !finished.is_empty() {
-        return Some(delete(finished));
+        return Some(Action::Delete(finished));
     }
     let budget = Budget::of(&observed.set.spec);
     let pods = Pods::of(observed, &budget);
     let doomed = ranking::doomed(observed, &budget, &pods, may_go);
     if !doomed.is_empty() {
-        return Some(delete(doomed));
+        return Some(Action::Delete(doomed));
     }
     let ended = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
     // Those that are over are still here only because they cannot be deleted.
@@ -194,11 +199,6 @@ fn replace(observed: &Observed) -> Option<Action> {
 fn waits_to_create(observed: &Observed) -> bool {
     let takes_back_first = observed.backoffs.is_backing_off(step::ADOPT) && !observed.orphans.is_empty();
     takes_back_first || observed.backoffs.is_backing_off(step::CREATE) || observed.is_in_vain(step::CREATE)
-}
-
-fn delete(mut pods: Vec<Arc<PodRow>>) -> Action {
-    pods.truncate(BATCH);
-    Action::Delete(pods)
 }
 
 /// The lowest slots without a pod, not even a terminating one, because names follow from slots. A slot whose name

@@ -4,7 +4,7 @@ use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{Budget, Pods};
+use super::{BATCH, Budget, Pods};
 use crate::{observed::Observed, pod::PodRow};
 
 /// The pods to delete now: those above the desired number, and old pods that were replaced.
@@ -49,7 +49,7 @@ pub fn doomed(
     let replaced = first(observed, dispensable.min(spare - useless.len()), &[&ready]);
     let again = first(observed, dispensable - replaced.len(), &[&again]);
     let doomed = useless_again.into_iter().chain(again).chain(useless).chain(replaced);
-    doomed.filter(may_go).collect()
+    doomed.filter(may_go).take(BATCH).collect()
 }
 
 /// The first `count` pods to delete: each group before the next one.

@@ -158,7 +158,8 @@ fn replacement(found: &Value, desired: &Value, types: &[&str]) -> Vec<PatchOpera
         return vec![test(["status"], found), add(["status"], desired)];
     };
     let gone = before.keys().filter(|name| *name != CONDITIONS && !fields.contains_key(*name));
-    let fields = fields.iter().filter(|(name, _)| *name != CONDITIONS);
+    let fields =
+        fields.iter().filter(|(name, value)| *name != CONDITIONS && before.get(*name) != Some(*value));
     let mut changes: Vec<_> = gone.map(|name| remove(["status", name])).collect();
     changes.extend(fields.map(|(name, value)| add(["status", name], value)));
     changes.extend(replaced_conditions(&found[CONDITIONS], &desired[CONDITIONS], types));

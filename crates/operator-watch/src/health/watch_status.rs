@@ -161,10 +161,7 @@ impl WatchStatus {
     pub fn alive(&mut self) {
         let before = self.modify(|state| state.failing = state.failing.take().filter(|_| !state.listed));
         // Nobody was told of a shorter failure, so that no pass has failed for it.
-        let was_reported = before.failing.as_ref().is_some_and(|(_, since)| {
-            before.listed && (before.is_unserved() || since.elapsed() > FAILURE_TOLERANCE)
-        });
-        if was_reported {
+        if before.listed && before.problem().is_some() {
             self.requeue_all();
         }
     }

@@ -51,6 +51,9 @@ pub trait Controller: Send + Sync + 'static {
     /// The errors of observe and act: a [`Failure`], [`Failures`], or any that convert into these.
     type Error: Into<Failures>;
 
+    /// The longest delay between two tries of a failing step; a jitter of up to a fifth is added.
+    const LONGEST_BACKOFF: Duration = MAX_DELAY;
+
     /// Reads caches, and live where a wrong answer would lose data. `backoffs` become part of the observation: for an
     /// object that is backing off, only its failure may be reported.
     fn observe(
@@ -73,11 +76,6 @@ pub trait Controller: Send + Sync + 'static {
     /// whole, the step is worth a retry, unless the failure passes by itself.
     fn retry_key(&self, _object: &Self::Kind, _step: &'static str) -> u64 {
         0
-    }
-
-    /// The longest delay between two tries of a failing step; a jitter of up to a fifth is added.
-    fn longest_backoff(&self) -> Duration {
-        MAX_DELAY
     }
 
     /// Forgets an object that is gone, or no longer watched.
@@ -297,7 +295,7 @@ impl<C: Controller> Reconciler<C> {
         if backoffs.everything().is_some_and(|failure| failure.is_expected) {
             return retry_in;
         }
-        let longest = self.memory.controller.longest_backoff();
+        let longest = C::LONGEST_BACKOFF;
         let retry_key = retry_key(EVERYTHING);
         let mut run = StepRun { step: EVERYTHING, retry_key, longest, has_progressed: false };
         let started = Instant::now();
