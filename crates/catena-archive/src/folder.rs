@@ -114,6 +114,8 @@ pub struct Folder {
     path: PathBuf,
     former: Index,
     new: Index,
+    /// The files of the new one that are no former ones.
+    taken: BTreeSet<String>,
     /// The folder itself, locked: the former backup must not change meanwhile.
     _locked: File,
 }
@@ -151,7 +153,8 @@ impl Folder {
             );
             Index::begun(scope.clone())
         };
-        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope), _locked: locked };
+        let (path, new, taken) = (path.to_owned(), Index::begun(scope), BTreeSet::new());
+        let folder = Self { path, former, new, taken, _locked: locked };
         // A backup that was killed leaves it.
         folder.discard().and_then(|()| create_folder(&folder.collected())).with_context(cannot)?;
         Ok(folder)
@@ -182,6 +185,7 @@ impl Folder {
         let file = relative(kind, &manifest.identity());
         match write(&self.collected().join(&file), &text) {
             Ok(()) => {
+                self.taken.insert(file.clone());
                 self.new.files.insert(file);
                 Ok(None)
             }
@@ -225,10 +229,9 @@ impl Folder {
         let mut together = self.former.clone();
         together.files.extend(self.new.files.iter().cloned());
         self.mark(&together)?;
-        for file in &self.new.files {
+        for file in &self.taken {
             let (new, place) = (self.collected().join(file), self.path.join(file));
-            // One that is not taken anew keeps its former file.
-            let moved = create_parent(&place).and_then(|()| unless_gone(fs::rename(new, &place)));
+            let moved = create_parent(&place).and_then(|()| fs::rename(new, &place));
             moved.with_context(|| format!("{} cannot be written", place.display()))?;
         }
         for file in self.former.files.difference(&self.new.files) {
@@ -428,6 +431,16 @@ mod tests {
         assert!(told.starts_with("another backup is written to "), "{told}");
         assert!(first.end(|_| false).unwrap());
         folder.backup(&[&named("web"), &named("api")]);
+    }
+
+    #[test]
+    fn a_backup_whose_files_another_one_removes_does_not_become_complete() {
+        let folder = Temporary::new("removed");
+        let backup = folder.collected(&[&named("web")]);
+        // Without locks, another backup does so.
+        fs::remove_dir_all(backup.collected()).unwrap();
+        backup.end(|_| false).unwrap_err();
+        assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
     }
 
     #[test]
