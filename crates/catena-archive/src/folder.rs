@@ -192,6 +192,9 @@ impl Folder {
             Err(error) if error.kind() == ErrorKind::InvalidFilename => {
                 Ok(Some("its name is too long for the name of a file".to_owned()))
             }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Ok(Some("another object has the name of its file".to_owned()))
+            }
             Err(error) => Err(error).with_context(|| format!("{file} cannot be written")),
         }
     }
@@ -329,7 +332,7 @@ fn create_parent(file: &Path) -> io::Result<()> {
 
 fn write(file: &Path, text: &str) -> io::Result<()> {
     create_parent(file)?;
-    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    let mut opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
     let end = if text.ends_with('\n') { "" } else { "\n" };
     opened.write_all(format!("{text}{end}").as_bytes())
 }
@@ -459,6 +462,19 @@ mod tests {
         let mut read = folder.read();
         read.sort_by_key(|manifest| manifest.identity().name);
         assert_eq!(read, names);
+    }
+
+    #[test]
+    fn of_two_objects_whose_files_have_one_name_the_second_one_is_told() {
+        let folder = Temporary::new("one-name");
+        let long = named(&"a".repeat(251));
+        let file = relative(DEPLOYMENTS, &long.identity());
+        let crafted = named(Path::new(&file).file_stem().unwrap().to_str().unwrap());
+        let mut backup = folder.collected(&[&long]);
+        let why = backup.add(DEPLOYMENTS, &crafted).unwrap();
+        assert_eq!(why.as_deref(), Some("another object has the name of its file"));
+        backup.end(|_| false).unwrap();
+        assert_eq!(folder.read(), [long]);
     }
 
     #[test]
