@@ -95,8 +95,12 @@ impl Index {
             format!("{place} is no backup: {INDEX} cannot be read; `kubectl catena backup DIR` makes one")
         })?;
         let file = file.display();
-        let index: Self = serde_saphyr::from_str(&text)
-            .with_context(|| format!("{file} is malformed, or not the index of a backup"))?;
+        // It is as long as the backup is large.
+        let any = usize::MAX;
+        let budget = serde_saphyr::budget! { max_nodes: any, max_events: any, max_total_scalar_bytes: any };
+        let index: Self =
+            serde_saphyr::from_str_with_options(&text, serde_saphyr::options! { budget: budget })
+                .with_context(|| format!("{file} is malformed, or not the index of a backup"))?;
         let Self { format, .. } = index;
         ensure!(format == FORMAT, "{file} has format {format}, but this program reads {FORMAT}");
         // They are deleted when their objects are gone.
@@ -475,6 +479,15 @@ mod tests {
         assert_eq!(why.as_deref(), Some("another object has the name of its file"));
         backup.end(|_| false).unwrap();
         assert_eq!(folder.read(), [long]);
+    }
+
+    #[test]
+    fn an_index_of_any_length_is_read() {
+        let folder = Temporary::new("long");
+        let mut backup = folder.begin();
+        backup.new.files.extend((0..300_000).map(|number| format!("shop/pods/{number}.yaml")));
+        backup.mark(&backup.new).unwrap();
+        assert_eq!(Index::read(&folder.0).unwrap(), backup.new);
     }
 
     #[test]
