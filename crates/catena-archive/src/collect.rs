@@ -18,7 +18,7 @@ use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
-use super::{Folder, Manifest, Scope, manifest, references};
+use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, manifest, references};
 
 /// Requests at the same time.
 const MAX_CONCURRENT_READS: usize = 16;
@@ -69,6 +69,8 @@ struct Collection<'c> {
     used: BTreeSet<(&'static str, Identity)>,
     /// The kinds of which something could not be read.
     unread: HashSet<String>,
+    /// The uids of the objects that are left out.
+    left_out: HashSet<String>,
     /// Why the first list of a chosen kind was refused.
     refused: Option<Error>,
     saved: Saved,
@@ -110,6 +112,7 @@ pub async fn collect(
         definitions: BTreeSet::new(),
         used: BTreeSet::new(),
         unread: HashSet::new(),
+        left_out: HashSet::new(),
         refused: None,
         saved: Saved::default(),
     };
@@ -234,6 +237,11 @@ impl Collection<'_> {
                 self.miss(None, Gap::new(owner.to_string(), "the server has no such kind"));
                 continue;
             };
+            // The restoration leaves out a command of others together with what it owns.
+            if let Some(why) = self.why_left_out(&kind).filter(|why| why != COMMAND_OF_OTHERS) {
+                self.leave_out(&kind, Some(owner.uid), why);
+                continue;
+            }
             match self.cluster.at(&kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
@@ -259,7 +267,7 @@ impl Collection<'_> {
             let mut taken = Vec::new();
             for candidate in owned {
                 match self.why_left_out(&candidate.kind) {
-                    Some(why) => self.leave_out(&candidate.kind, why),
+                    Some(why) => self.leave_out(&candidate.kind, candidate.metadata.uid, why),
                     None => taken.push(candidate),
                 }
             }

@@ -289,3 +289,48 @@ async fn a_command_that_is_gone_is_not_kept_for_what_could_not_be_read() {
     let ends = &["two/2026-01-01T00:00:00Z"];
     assert_eq!(backup(ends, "services").await, ["two"], "the other one was cancelled, and would run");
 }
+
+#[tokio::test]
+async fn an_owner_that_would_do_harm_is_left_out_unless_its_kind_is_chosen() {
+    let owned_by = |name: &str, owners: &[(&str, &str)]| {
+        let owner = |(kind, name): &(&str, &str)| json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": name});
+        let owners: Vec<Value> = owners.iter().map(owner).collect();
+        json!({"metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owners}})
+    };
+    let claim = owned_by("cache", &[("Pod", "build"), ("Secret", "key")]);
+    let pod = owned_by("build", &[]);
+    let service = owned_by("below", &[("PersistentVolumeClaim", "cache"), ("Pod", "build")]);
+    for (kinds, saved_kinds, left) in [
+        (
+            &["persistentvolumeclaims"][..],
+            vec!["persistentvolumeclaims", "services"],
+            vec![
+                ("pods", 1, "their controllers adopt the live ones, and replace the others"),
+                ("secrets", 1, "a backup may be read by others: add --kind secrets"),
+            ],
+        ),
+        (
+            &["persistentvolumeclaims", "pods", "secrets"],
+            vec!["persistentvolumeclaims", "pods", "secrets", "services"],
+            vec![],
+        ),
+    ] {
+        let folder = Temporary::new(&format!("harmful-{}", kinds.len()));
+        let objects = [claim.clone(), pod.clone(), service.clone()];
+        let cluster = server(move |uri| match uri.split('?').next()?.rsplit('/').next()? {
+            "persistentvolumeclaims" => Some(list(&objects[..1])),
+            "pods" => Some(list(&objects[1..2])),
+            "services" => Some(list(&objects[2..])),
+            "build" => Some((StatusCode::OK, objects[1].clone())),
+            "below" => Some((StatusCode::OK, objects[2].clone())),
+            "key" => Some((StatusCode::OK, owned_by("key", &[]))),
+            name => name.ends_with('s').then(|| list(&[])),
+        });
+        let kinds: Vec<Kind> = kinds.iter().map(|word| cluster.kinds.find(word).unwrap().clone()).collect();
+        let saved = collect(&cluster, &folder.0, &kinds, Some("shop")).await.unwrap();
+        assert_eq!(
+            (saved.objects.keys().map(String::as_str).collect(), left_out(&saved)),
+            (saved_kinds, left)
+        );
+    }
+}
