@@ -1,21 +1,22 @@
 //! The requests of a restoration. Each can be repeated after a crash: an object that a restoration creates records the uid of
 //! the object whose place it takes in the name of its field manager, until it is complete.
 
+use catena_api::backup::VOLUME_BINDING;
 use catena_cluster::{At, Change, How, read_failure};
 use kube::core::response::StatusCause;
 use serde_json::{Value, json};
+
+use super::rebind::{TOKEN, TOKEN_UID};
 
 /// Begins the name of the field manager.
 const MANAGER: &str = "kubectl-catena-restore";
 
 /// What stays of a live object, by JSON pointers: what it is, how far it has come, and what binds it to others.
-const KEPT: [&str; 9] = [
+const KEPT: [&str; 7] = [
     "/metadata/uid",
     "/metadata/resourceVersion",
     "/metadata/ownerReferences",
     "/metadata/finalizers",
-    "/metadata/annotations/pv.kubernetes.io~1bind-completed",
-    "/metadata/annotations/pv.kubernetes.io~1bound-by-controller",
     "/spec/claimRef",
     // A token of a restart only increases.
     "/spec/restartedAt",
@@ -33,13 +34,19 @@ pub async fn replace(place: At<'_>, live: &Value, object: &Value) -> kube::Resul
     place.write(Change::Replace(&over(live, object.clone())), How::STRICT).await
 }
 
-/// An object of the backup in the place of a live one, of which [some fields](KEPT) stay.
+/// An object of the backup in the place of a live one, of which [some fields](KEPT) stay, and what Kubernetes has written.
 pub fn over(live: &Value, mut object: Value) -> Value {
-    for kept in KEPT {
+    let content = Some("/data").filter(|_| object["type"] == TOKEN);
+    for kept in KEPT.into_iter().chain(content) {
         let (parent, field) = kept.rsplit_once('/').unwrap_or_default();
         let parent = object.pointer_mut(parent).and_then(Value::as_object_mut);
         if let (Some(parent), Some(value)) = (parent, live.pointer(kept)) {
-            parent.insert(field.replace("~1", "/"), value.clone());
+            parent.insert(field.to_owned(), value.clone());
+        }
+    }
+    for kept in VOLUME_BINDING.into_iter().chain([TOKEN_UID]) {
+        if let Some(value) = live["metadata"]["annotations"].get(kept) {
+            object["metadata"]["annotations"][kept] = value.clone();
         }
     }
     object

@@ -188,6 +188,29 @@ async fn what_only_moves_forward_or_has_no_other_writer_stays_in_an_overwritten_
 }
 
 #[tokio::test]
+async fn a_token_that_kubernetes_has_written_is_as_good_as_that_of_the_backup_and_stays() {
+    let token = |uid: &str, data: &str| {
+        let annotations =
+            json!({"kubernetes.io/service-account.name": "web", "kubernetes.io/service-account.uid": uid});
+        json!({
+            "apiVersion": "v1", "type": "kubernetes.io/service-account-token", "annotations": annotations,
+            "data": {"token": data},
+        })
+    };
+    let mut there = manifest("Secret", "key", &token("live-web", "bGl2ZQ==")).object().clone();
+    there["metadata"]["uid"] = "live".into();
+    for overwrite in [false, true] {
+        let (cluster, _) = store(&[(SECRET, there.clone())], |_, _| None);
+        let choices = Choices { overwrite, ..Choices::default() };
+        let saved = manifest("Secret", "key", &token("uid-of-web", "b2xk"));
+        let report = restored_with(choices, &cluster, vec![saved]).await;
+        let counts = (report.overwritten.len(), report.differing.len(), report.failed.len());
+        assert_eq!(counts, (usize::from(overwrite), 0, 0), "{report:?}");
+        assert_eq!(live(&cluster, SECRET).await.unwrap(), there);
+    }
+}
+
+#[tokio::test]
 async fn a_volume_waits_for_a_claim_of_the_name_and_is_never_given_back() {
     let of = |kind: &str, name: &str, mut fields: Value| {
         fields["apiVersion"] = "v1".into();
