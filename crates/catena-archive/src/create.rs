@@ -1,7 +1,7 @@
 //! The requests of a restoration. Each can be repeated after a crash: an object that a restoration creates records the uid of
 //! the object whose place it takes in the name of its field manager, until it is complete.
 
-use catena_api::backup::VOLUME_BINDING;
+use catena_api::{backup::VOLUME_BINDING, keys};
 use catena_cluster::{At, Change, How, read_failure};
 use kube::core::response::StatusCause;
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub async fn replace(place: At<'_>, live: &Value, object: &Value) -> kube::Resul
     place.write(Change::Replace(&over(live, object.clone())), How::STRICT).await
 }
 
-/// An object of the backup in the place of a live one, of which [some fields](KEPT) stay, and what Kubernetes has written.
+/// An object of the backup in the place of a live one, of which [some fields](KEPT) stay, and what controllers have written.
 pub fn over(live: &Value, mut object: Value) -> Value {
     let content = Some("/data").filter(|_| object["type"] == TOKEN);
     for kept in KEPT.into_iter().chain(content) {
@@ -44,7 +44,7 @@ pub fn over(live: &Value, mut object: Value) -> Value {
             parent.insert(field.to_owned(), value.clone());
         }
     }
-    for kept in VOLUME_BINDING.into_iter().chain([TOKEN_UID]) {
+    for kept in VOLUME_BINDING.into_iter().chain([TOKEN_UID, keys::COMMANDS]) {
         if let Some(value) = live["metadata"]["annotations"].get(kept) {
             object["metadata"]["annotations"][kept] = value.clone();
         }

@@ -67,6 +67,9 @@ impl Uids {
                 metadata.insert("ownerReferences".to_owned(), owners.into());
             }
         }
+        if let Some(pin) = self.pin(manifest) {
+            object["metadata"]["annotations"][keys::PINNED_REVISION] = pin.into();
+        }
         object
     }
 

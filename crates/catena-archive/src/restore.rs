@@ -205,7 +205,10 @@ impl<'r> Restoration<'r> {
         Ok(false)
     }
 
-    fn at<'a>(&'a self, kind: &'a Kind, identity: &'a Identity) -> At<'a> {
+    fn at<'a>(&self, kind: &'a Kind, identity: &'a Identity) -> At<'a>
+    where
+        'r: 'a,
+    {
         self.cluster.at(kind, identity.namespace.as_deref(), &identity.name)
     }
 
@@ -236,28 +239,26 @@ impl<'r> Restoration<'r> {
         let owners = if is_early { Vec::new() } else { self.owners(manifest).await? };
         let place = self.at(&kind, &identity);
         let found = create::told(place.read::<Value>().await)?;
+        if found.as_ref().is_some_and(manifest::is_going) {
+            return Err(GOING.to_owned());
+        }
+        let is_complete = found.as_ref().is_some_and(|found| !create::is_incomplete(found, &identity.uid));
+        if let Some(found) = found.as_ref().filter(|_| is_complete) {
+            self.uids.insert(&identity.uid, &uid(found));
+        }
         let mut object = self.uids.bound(manifest, &owners, found.is_some());
-        let (found, is_complete) = match found {
-            Some(found) if manifest::is_going(&found) => return Err(GOING.to_owned()),
-            None => {
-                if manifest.is_deployment() {
-                    object["spec"]["paused"] = true.into();
-                }
-                let created = create::create(place, &object, &identity.uid).await;
-                (created.map_err(|error| create::creation_failure(&error))?, false)
+        let found = if let Some(found) = found {
+            found
+        } else {
+            if manifest.is_deployment() {
+                object["spec"]["paused"] = true.into();
             }
-            Some(found) if create::is_incomplete(&found, &identity.uid) => (found, false),
-            Some(found) if self.choices.overwrite && !manifest.is_command() => {
-                let uid = uid(&found);
-                overwrite(place, found, &object).await?;
-                self.uids.insert(&identity.uid, &uid);
-                self.result.overwritten.push(Identity { uid, ..identity });
-                return Ok(());
-            }
-            Some(found) => (found, true),
+            let created = create::create(place, &object, &identity.uid).await;
+            created.map_err(|error| create::creation_failure(&error))?
         };
         let uid = uid(&found);
-        if !is_complete {
+        let new = Identity { uid: uid.clone(), ..identity.clone() };
+        let places = if !is_complete {
             if is_ended_command {
                 let outcome = json!({"status": manifest.object()["status"]});
                 create::told(create::merge(place, "status", &uid, outcome).await)?;
@@ -266,23 +267,24 @@ impl<'r> Restoration<'r> {
             if !is_early && !manifest.is_deployment() {
                 self.complete(manifest, json!({})).await?;
             }
-        }
+            &mut self.result.restored
+        } else if self.choices.overwrite && !manifest.is_command() {
+            overwrite(place, found, &object).await?;
+            &mut self.result.overwritten
+        } else {
+            if !manifest.is_command()
+                && let Some(field) = lost(&create::over(&found, object), &found, &Value::Null).first()
+            {
+                let why = format!(
+                    "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",
+                    field.path
+                );
+                self.result.differing.push(Note { object: new.clone(), why });
+            }
+            &mut self.result.present
+        };
         self.uids.insert(&identity.uid, &uid);
-        let identity = Identity { uid, ..identity };
-        if is_complete
-            && !manifest.is_command()
-            && let Some(field) =
-                lost(&create::over(&found, self.uids.bound(manifest, &[], true)), &found, &Value::Null)
-                    .first()
-        {
-            let why = format!(
-                "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",
-                field.path
-            );
-            self.result.differing.push(Note { object: identity.clone(), why });
-        }
-        let place = if is_complete { &mut self.result.present } else { &mut self.result.restored };
-        place.push(identity);
+        places.push(new);
         Ok(())
     }
 

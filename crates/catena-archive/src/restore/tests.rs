@@ -1,6 +1,6 @@
 //! Restorations on a server that refuses something.
 
-use catena_api::keys;
+use catena_api::{Pin, keys};
 use catena_cluster::testing::{Answer, answering, status};
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -184,6 +184,24 @@ async fn what_only_moves_forward_or_has_no_other_writer_stays_in_an_overwritten_
         assert_eq!(counts, (usize::from(overwrite), 0, 0), "{report:?}");
         let live = live(&cluster, DEPLOYMENT).await.unwrap();
         assert_eq!((&live["spec"], &live["status"]), (&web["spec"], &web["status"]));
+    }
+}
+
+#[tokio::test]
+async fn an_overwritten_object_stays_rolled_back_and_keeps_the_record_of_its_commands() {
+    let pin = |uid: &str| Pin { uid: uid.into(), hash: "good".into(), rejects: "bad".into() }.to_json();
+    let commands = r#"[{"created": "2026-01-01T00:00:00Z", "uid": "ran"}]"#;
+    let pinned = json!({"annotations": {keys::PINNED_REVISION: pin("uid-of-web")}, "spec": {"replicas": 3}});
+    let pinned = manifest("BasicDeployment", "web", &pinned);
+    for (saved, expected) in [(pinned, Some(pin("live"))), (deployment(), None)] {
+        let metadata = json!({"name": "web", "namespace": "shop", "uid": "live", "annotations": {keys::COMMANDS: commands}});
+        let (cluster, _) = store(&[(DEPLOYMENT, json!({"metadata": metadata, "spec": {}}))], |_, _| None);
+        let overwrite = Choices { overwrite: true, ..Choices::default() };
+        let report = restored_with(overwrite, &cluster, vec![saved]).await;
+        assert_eq!((report.overwritten.len(), report.failed.len()), (1, 0), "{report:?}");
+        let annotations = live(&cluster, DEPLOYMENT).await.unwrap()["metadata"]["annotations"].clone();
+        assert_eq!(annotations[keys::PINNED_REVISION].as_str(), expected.as_deref());
+        assert_eq!(annotations[keys::COMMANDS], commands);
     }
 }
 
