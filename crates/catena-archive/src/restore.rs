@@ -247,6 +247,7 @@ impl<'r> Restoration<'r> {
             self.uids.insert(&identity.uid, &uid(found));
         }
         let mut object = self.uids.bound(manifest, &owners, found.is_some());
+        object["apiVersion"] = kind.resource.api_version.as_str().into();
         let found = if let Some(found) = found {
             found
         } else {

@@ -229,6 +229,22 @@ async fn a_token_that_kubernetes_has_written_is_as_good_as_that_of_the_backup_an
 }
 
 #[tokio::test]
+async fn an_object_whose_version_is_no_longer_served_comes_back_in_another_one() {
+    let reindex = manifest("Reindex", "now", &json!({"apiVersion": "acme.dev/v1alpha1"}));
+    let owner =
+        json!({"apiVersion": "acme.dev/v1alpha1", "kind": "Reindex", "name": "now", "uid": "uid-of-now"});
+    let secret = manifest("Secret", "key", &json!({"apiVersion": "v1", "ownerReferences": [owner]}));
+    let (cluster, _) = store(&[], |_, _| None);
+    for _ in 0..2 {
+        let report = restored(&cluster, vec![reindex.clone(), secret.clone()]).await;
+        assert_eq!((report.failed.len(), report.differing.len()), (0, 0), "{report:?}");
+        let now = live(&cluster, "/apis/acme.dev/v1/namespaces/shop/reindexes/now").await.unwrap();
+        let owner = live(&cluster, SECRET).await.unwrap()["metadata"]["ownerReferences"][0].clone();
+        assert_eq!([&now["apiVersion"], &owner["apiVersion"]], ["acme.dev/v1"; 2]);
+    }
+}
+
+#[tokio::test]
 async fn a_volume_waits_for_a_claim_of_the_name_and_is_never_given_back() {
     let of = |kind: &str, name: &str, mut fields: Value| {
         fields["apiVersion"] = "v1".into();
