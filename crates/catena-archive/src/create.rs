@@ -86,9 +86,17 @@ fn manager(in_place_of: &str) -> String {
 
 /// Whether a live object was created in the place of an object of the backup, and is not complete yet.
 pub fn is_incomplete(live: &Value, in_place_of: &str) -> bool {
+    is_managed(live, |by| by == manager(in_place_of))
+}
+
+/// Whether a live object was created by a restoration of whatever backup, and is not complete yet.
+pub fn is_unfinished(live: &Value) -> bool {
+    is_managed(live, |by| by.starts_with(MANAGER))
+}
+
+fn is_managed(live: &Value, by: impl Fn(&str) -> bool) -> bool {
     let managers = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let manager = manager(in_place_of);
-    managers.into_iter().any(|entry| entry["manager"] == manager.as_str())
+    managers.into_iter().any(|entry| entry["manager"].as_str().is_some_and(&by))
 }
 
 /// Hands the fields of a created object over to those who applied them before, or to nobody: otherwise a field that they leave
@@ -110,8 +118,9 @@ mod tests {
     #[test]
     fn an_object_is_known_as_incomplete_by_its_field_manager() {
         let live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}]}});
-        assert!(is_incomplete(&live, "u1") && !is_incomplete(&live, "u2"));
-        assert!(!is_incomplete(&json!({"metadata": {}}), "u1"));
+        assert!(is_incomplete(&live, "u1") && !is_incomplete(&live, "u2") && is_unfinished(&live));
+        let complete = json!({"metadata": {}});
+        assert!(!is_incomplete(&complete, "u1") && !is_unfinished(&complete));
         let status = json!({"manager": "controller", "operation": "Apply", "subresource": "status"});
         let live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}, status]}});
         let saved = json!({"manager": "flux", "operation": "Apply"});

@@ -1,5 +1,7 @@
 //! Restorations on a server that refuses something.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use catena_api::{Pin, keys};
 use catena_cluster::testing::{Answer, answering, status};
 use http::{Method, StatusCode};
@@ -242,6 +244,47 @@ async fn an_object_whose_version_is_no_longer_served_comes_back_in_another_one()
         let owner = live(&cluster, SECRET).await.unwrap()["metadata"]["ownerReferences"][0].clone();
         assert_eq!([&now["apiVersion"], &owner["apiVersion"]], ["acme.dev/v1"; 2]);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_target_of_a_waiting_command_goes_on_only_when_that_is_there() {
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+    for owners in [json!([]), json!([owner])] {
+        let waiting = json!({"spec": {"targetRef": {"name": "web"}}, "ownerReferences": owners});
+        let waiting = manifest("BasicDeploymentRestart", "again", &waiting);
+        let was_refused = AtomicBool::default();
+        let (cluster, _) = store(&[], move |method, uri| {
+            let is_first = *method == Method::POST
+                && uri.contains("/basicdeploymentrestarts?")
+                && !was_refused.swap(true, Ordering::Relaxed);
+            is_first.then(|| status(403, "Forbidden", "not now"))
+        });
+        let report = restored(&cluster, vec![deployment(), waiting.clone()]).await;
+        let told: Vec<&str> = report.failed.iter().map(|note| note.why.as_str()).collect();
+        assert!(
+            told.len() == 2 && told[0] == "not now" && told[1].starts_with("it stays paused"),
+            "{report:?}"
+        );
+        let report = restored(&cluster, vec![deployment(), waiting]).await;
+        assert!(report.failed.is_empty() && report.left_out.is_empty(), "{report:?}");
+        assert!(live(&cluster, RESTART).await.is_some());
+        assert!(live(&cluster, DEPLOYMENT).await.unwrap()["spec"]["paused"].is_null());
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_others_own_does_not_run_again_on_a_live_target() {
+    let owner =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "issuer", "uid": "uid-of-issuer"});
+    let waiting = json!({"spec": {"targetRef": {"name": "web"}}, "ownerReferences": [owner]});
+    let objects = vec![
+        manifest("Deployment", "issuer", &json!({"apiVersion": "apps/v1"})),
+        manifest("BasicDeploymentRestart", "again", &waiting),
+    ];
+    let web = json!({"metadata": {"name": "web", "uid": "live"}, "spec": {}});
+    let (cluster, _) = store(&[(DEPLOYMENT, web)], |_, _| None);
+    let report = restored(&cluster, objects).await;
+    assert_eq!((report.left_out.len(), report.restored.len()), (1, 1), "{report:?}");
 }
 
 #[tokio::test]
