@@ -18,7 +18,7 @@ use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
-use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, manifest, references};
+use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, create, manifest, references};
 
 /// Requests at the same time.
 const MAX_CONCURRENT_READS: usize = 16;
@@ -192,7 +192,7 @@ impl Collection<'_> {
     }
 
     fn add(&mut self, kind: &Kind, mut object: Value) -> Result<()> {
-        let is_going = manifest::is_going(&object);
+        let (is_going, is_unfinished) = (manifest::is_going(&object), create::is_unfinished(&object));
         // The items of a list of a built-in kind do not say what they are.
         object["apiVersion"] = kind.resource.api_version.as_str().into();
         object["kind"] = kind.resource.kind.as_str().into();
@@ -212,6 +212,14 @@ impl Collection<'_> {
         self.owners.extend(manifest.owners());
         if is_going {
             return Ok(());
+        }
+        if is_unfinished {
+            let why =
+                "its restoration is not finished, so that it lacks an owner, or is paused: restore again";
+            self.cannot_keep(kind, &identity, why);
+            if self.folder.holds(&full_name, &identity) {
+                return Ok(());
+            }
         }
         if let Some(why) = self.folder.add(&full_name, &manifest)? {
             self.cannot_keep(kind, &identity, &why);
