@@ -201,7 +201,8 @@ impl Collection<'_> {
         if is_going {
             let gap = Gap::new(self.name_of(kind, &identity), "it is being deleted");
             self.saved.not_seen.push(gap);
-            if !self.folder.keep(&full_name, &identity) {
+            // Such a command is cancelled, and would run.
+            if kind.is_among(&self.commands) || !self.folder.keep(&full_name, &identity) {
                 return Ok(());
             }
         }
