@@ -338,7 +338,9 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     create_parent(file)?;
     let mut opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    opened.write_all(format!("{text}{end}").as_bytes())
+    opened.write_all(format!("{text}{end}").as_bytes())?;
+    // A backup that calls itself complete has no empty files after a power cut.
+    opened.sync_all()
 }
 
 #[cfg(test)]
