@@ -201,7 +201,7 @@ impl<'r> Restoration<'r> {
         }
     }
 
-    /// Whether a target of a command carries out commands: it is there, and not held by this restoration.
+    /// Whether a target of a command carries out commands: it is there, and not held by a restoration.
     async fn has_live_target(&self, command: &Manifest) -> Result<bool, String> {
         for target in commands::targets(command) {
             let is_held = |live: &Value| create::is_unfinished(live) && live["spec"]["paused"] == true;
