@@ -110,7 +110,7 @@ impl Executor {
             return Ok(self.created(target));
         };
         if is_refusal(&error) {
-            self.memory.refused(target.uid);
+            self.memory.refused(target.uid, kind);
         }
         if error.may_have_taken_effect() {
             self.memory.may_have_created(target.uid);
@@ -121,7 +121,7 @@ impl Executor {
             Cause::AlreadyExists => return Ok(self.created(target)),
             Cause::KindNotServed => not_served(&kind.backup).into(),
             Cause::NamespaceMissing => {
-                self.memory.refused(target.uid);
+                self.memory.refused(target.uid, kind);
                 Unusable::NamespaceMissing { backup: name, kind: error.object.kind, namespace }.into()
             }
             Cause::NamespaceTerminating => {

@@ -1,15 +1,17 @@
 //! The fields from which an object can be created again.
 
-use catena_api::{backup::VOLUME_BINDING, keys};
+use catena_api::{
+    backup::{OF_A_DELETION, VOLUME_BINDING},
+    keys,
+};
 use serde_json::{Map, Value};
 
 /// Fields of `metadata` that belong to the author. All others belong to the server, or refer to objects that may be
 /// gone: with a stale owner, the garbage collector would delete the restored object, and a finalizer belongs to the
 /// controller that added it.
 const METADATA: [&str; 4] = ["name", "namespace", "labels", "annotations"];
-/// Annotations about the object's deletion, and about commands that its successor has not seen.
-const ANNOTATIONS: [&str; 5] =
-    [keys::BACKUP_STATUS, keys::FORCE_RELEASE, keys::CONFIRM_DELETE, keys::COMMANDS, keys::PINNED_REVISION];
+/// Annotations about commands that its successor has not seen.
+const OF_COMMANDS: [&str; 2] = [keys::COMMANDS, keys::PINNED_REVISION];
 
 /// The object as `kubectl create -f` creates it again.
 #[must_use]
@@ -21,8 +23,8 @@ pub fn restorable(object: &Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|field, _| METADATA.contains(&field.as_str()));
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            let is_left_out = |key: &str| ANNOTATIONS.contains(&key) || VOLUME_BINDING.contains(&key);
-            annotations.retain(|key, _| !is_left_out(key));
+            let left_out = [&OF_A_DELETION[..], &OF_COMMANDS, &VOLUME_BINDING].concat();
+            annotations.retain(|key, _| !left_out.contains(&key.as_str()));
         }
         metadata.retain(|_, value| value.as_object().is_none_or(|map: &Map<_, _>| !map.is_empty()));
     }

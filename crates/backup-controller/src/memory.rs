@@ -2,7 +2,11 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use backup_controller::{annotation::BackupStatus, backup::Failures};
+use backup_controller::{
+    annotation::BackupStatus,
+    backup::Failures,
+    settings::{OnFailure, ProtectedKind},
+};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -13,6 +17,8 @@ pub struct Memory(Arc<Mutex<HashMap<String, Remembered>>>);
 #[derive(Default)]
 struct Remembered {
     refusals: u32,
+    /// The policy whose backups were refused, and the reaction to that.
+    refused: (String, OnFailure),
     told: Option<(BackupStatus, Instant)>,
     failures: Option<Failures>,
     is_about_to_create: bool,
@@ -20,16 +26,20 @@ struct Remembered {
 }
 
 impl Memory {
-    /// The number of refusals in a row to create a backup of an object.
-    pub fn refusals(&self, uid: &str) -> u32 {
-        self.0.lock().get(uid).map_or(0, |remembered| remembered.refusals)
+    /// The number of refusals in a row to create a backup of an object as this entry says: another one may be granted.
+    pub fn refusals(&self, uid: &str, kind: &ProtectedKind) -> u32 {
+        let objects = self.0.lock();
+        let of_kind = |remembered: &&Remembered| remembered.refused == (kind.policy.clone(), kind.on_failure);
+        objects.get(uid).filter(of_kind).map_or(0, |remembered| remembered.refusals)
     }
 
-    /// Records that the server refused to create a backup of an object.
-    pub fn refused(&self, uid: &str) {
+    /// Records that the server refused to create such a backup.
+    pub fn refused(&self, uid: &str, kind: &ProtectedKind) {
+        let refusals = self.refusals(uid, kind).saturating_add(1);
         let mut objects = self.0.lock();
-        let refusals = &mut objects.entry(uid.to_owned()).or_default().refusals;
-        *refusals = refusals.saturating_add(1);
+        let remembered = objects.entry(uid.to_owned()).or_default();
+        remembered.refusals = refusals;
+        remembered.refused = (kind.policy.clone(), kind.on_failure);
     }
 
     /// Records that a backup of an object was created.
@@ -101,16 +111,27 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::fixtures::{TEMPLATE, with_policy};
 
     #[test]
-    fn refusals_are_counted_in_a_row_and_by_object() {
+    fn refusals_are_counted_in_a_row_by_object_and_by_what_was_refused() {
         let memory = Memory::default();
-        memory.refused("a");
-        memory.refused("a");
-        memory.refused("b");
-        assert_eq!((memory.refusals("a"), memory.refusals("b"), memory.refusals("c")), (2, 1, 0));
+        let kind = |namespace: &str, policy| with_policy(TEMPLATE, namespace, &policy).kinds["maps"].clone();
+        let old = kind("missing", json!({}));
+        memory.refused("a", &old);
+        memory.refused("a", &old);
+        memory.refused("b", &old);
+        let refusals = ["a", "b", "c"].map(|uid| memory.refusals(uid, &old));
+        assert_eq!(refusals, [2, 1, 0]);
+        for new in [kind("backups", json!({})), kind("missing", json!({"onFailure": "Release"}))] {
+            assert_eq!(memory.refusals("a", &new), 0, "it was not tried");
+            memory.refused("b", &new);
+            assert_eq!(memory.refusals("b", &new), 1);
+        }
         memory.forget("a");
-        assert_eq!((memory.refusals("a"), memory.refusals("b")), (0, 1));
+        assert_eq!(memory.refusals("a", &old), 0);
     }
 }

@@ -183,7 +183,7 @@ impl Observer {
             status,
             tell_again,
             force_release,
-            refusals: self.memory.refusals(uid),
+            refusals: self.memory.refusals(uid, &kind),
             situation,
         };
         Ok(Some((kind, held)))

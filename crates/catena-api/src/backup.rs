@@ -1,5 +1,7 @@
 //! The values that only templates of backups can use, beside those of all templates.
 
+use crate::keys;
+
 /// The whole object, also for expressions.
 pub const OBJECT: &str = "object";
 /// The object's manifest as text.
@@ -10,6 +12,9 @@ pub const RESTORABLE: &str = "restorable";
 pub const ATTEMPT: &str = "attempt";
 /// All of them.
 pub const VALUES: [&str; 4] = [OBJECT, MANIFEST, RESTORABLE, ATTEMPT];
+
+/// Annotations about the deletion of an object, which would be carried over to another one.
+pub const OF_A_DELETION: [&str; 3] = [keys::FORCE_RELEASE, keys::CONFIRM_DELETE, keys::BACKUP_STATUS];
 
 /// Annotations by which Kubernetes takes a claim or a volume for bound: with them, one that is created again would be lost.
 pub const VOLUME_BINDING: [&str; 2] =

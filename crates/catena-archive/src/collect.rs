@@ -18,7 +18,7 @@ use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
-use super::{Folder, Manifest, Scope, manifest, references};
+use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, create, manifest, references};
 
 /// Requests at the same time.
 const MAX_CONCURRENT_READS: usize = 16;
@@ -69,6 +69,8 @@ struct Collection<'c> {
     used: BTreeSet<(&'static str, Identity)>,
     /// The kinds of which something could not be read.
     unread: HashSet<String>,
+    /// The uids of the objects that are left out.
+    left_out: HashSet<String>,
     /// Why the first list of a chosen kind was refused.
     refused: Option<Error>,
     saved: Saved,
@@ -110,6 +112,7 @@ pub async fn collect(
         definitions: BTreeSet::new(),
         used: BTreeSet::new(),
         unread: HashSet::new(),
+        left_out: HashSet::new(),
         refused: None,
         saved: Saved::default(),
     };
@@ -189,7 +192,7 @@ impl Collection<'_> {
     }
 
     fn add(&mut self, kind: &Kind, mut object: Value) -> Result<()> {
-        let is_going = manifest::is_going(&object);
+        let (is_going, is_unfinished) = (manifest::is_going(&object), create::is_unfinished(&object));
         // The items of a list of a built-in kind do not say what they are.
         object["apiVersion"] = kind.resource.api_version.as_str().into();
         object["kind"] = kind.resource.kind.as_str().into();
@@ -198,7 +201,8 @@ impl Collection<'_> {
         if is_going {
             let gap = Gap::new(self.name_of(kind, &identity), "it is being deleted");
             self.saved.not_seen.push(gap);
-            if !self.folder.keep(&full_name, &identity) {
+            // Such a command is cancelled, and would run.
+            if kind.is_among(&self.commands) || !self.folder.keep(&full_name, &identity) {
                 return Ok(());
             }
         }
@@ -209,6 +213,14 @@ impl Collection<'_> {
         self.owners.extend(manifest.owners());
         if is_going {
             return Ok(());
+        }
+        if is_unfinished {
+            let why =
+                "its restoration is not finished, so that it lacks an owner, or is paused: restore again";
+            self.cannot_keep(kind, &identity, why);
+            if self.folder.holds(&full_name, &identity) {
+                return Ok(());
+            }
         }
         if let Some(why) = self.folder.add(&full_name, &manifest)? {
             self.cannot_keep(kind, &identity, &why);
@@ -234,6 +246,11 @@ impl Collection<'_> {
                 self.miss(None, Gap::new(owner.to_string(), "the server has no such kind"));
                 continue;
             };
+            // The restoration leaves out a command of others together with what it owns.
+            if let Some(why) = self.why_left_out(&kind).filter(|why| why != COMMAND_OF_OTHERS) {
+                self.leave_out(&kind, Some(owner.uid), why);
+                continue;
+            }
             match self.cluster.at(&kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
@@ -259,7 +276,7 @@ impl Collection<'_> {
             let mut taken = Vec::new();
             for candidate in owned {
                 match self.why_left_out(&candidate.kind) {
-                    Some(why) => self.leave_out(&candidate.kind, why),
+                    Some(why) => self.leave_out(&candidate.kind, candidate.metadata.uid, why),
                     None => taken.push(candidate),
                 }
             }

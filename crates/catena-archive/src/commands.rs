@@ -63,20 +63,16 @@ pub fn is_request_of_others(object: &Manifest, backup: &Uids) -> bool {
     group != keys::GROUP && !is_of_kubernetes && object.controller().as_ref().is_some_and(is_foreign)
 }
 
-/// The objects that a command is for.
+/// The objects that a command is for: its owners, and the one that it names.
 pub fn targets(command: &Manifest) -> Vec<Identity> {
-    let owners = command.owners();
-    if !owners.is_empty() {
-        return owners;
-    }
-    let name = command.object()["spec"]["targetRef"]["name"].as_str().unwrap_or_default();
     let Identity { api_version, namespace, .. } = command.identity();
-    vec![Identity::new(&api_version, "BasicDeployment", namespace.as_deref(), name)]
-}
-
-/// Whether one of these targets is among the restored objects, which have new uids.
-pub fn is_restored(restored: &[Identity], targets: &[Identity]) -> bool {
-    restored.iter().any(|object| is_for(targets, object))
+    let name = command.text("/spec/targetRef/name");
+    let named = Identity::new(&api_version, "BasicDeployment", namespace.as_deref(), name);
+    let mut targets = command.owners();
+    if !is_for(&targets, &named) {
+        targets.push(named);
+    }
+    targets
 }
 
 /// Whether an object, whatever its uid, is one of these targets.
@@ -144,10 +140,12 @@ mod tests {
     #[test]
     fn a_command_waits_only_for_a_target_that_is_restored() {
         let command = restart(&json!({}));
-        let restored = |name: &str| {
-            [Identity { uid: "new".into(), ..manifest("BasicDeployment", name, &json!({})).identity() }]
+        let restored = |name: &str| Identity {
+            uid: "new".into(),
+            ..manifest("BasicDeployment", name, &json!({})).identity()
         };
-        assert!(is_restored(&restored("web"), &targets(&command)));
-        assert!(!is_restored(&restored("api"), &targets(&command)) && !is_restored(&[], &targets(&command)));
+        assert!(
+            is_for(&targets(&command), &restored("web")) && !is_for(&targets(&command), &restored("api"))
+        );
     }
 }

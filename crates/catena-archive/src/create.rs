@@ -1,21 +1,22 @@
 //! The requests of a restoration. Each can be repeated after a crash: an object that a restoration creates records the uid of
 //! the object whose place it takes in the name of its field manager, until it is complete.
 
+use catena_api::{backup::VOLUME_BINDING, keys};
 use catena_cluster::{At, Change, How, read_failure};
 use kube::core::response::StatusCause;
 use serde_json::{Value, json};
+
+use super::rebind::{TOKEN, TOKEN_UID};
 
 /// Begins the name of the field manager.
 const MANAGER: &str = "kubectl-catena-restore";
 
 /// What stays of a live object, by JSON pointers: what it is, how far it has come, and what binds it to others.
-const KEPT: [&str; 9] = [
+const KEPT: [&str; 7] = [
     "/metadata/uid",
     "/metadata/resourceVersion",
     "/metadata/ownerReferences",
     "/metadata/finalizers",
-    "/metadata/annotations/pv.kubernetes.io~1bind-completed",
-    "/metadata/annotations/pv.kubernetes.io~1bound-by-controller",
     "/spec/claimRef",
     // A token of a restart only increases.
     "/spec/restartedAt",
@@ -33,13 +34,19 @@ pub async fn replace(place: At<'_>, live: &Value, object: &Value) -> kube::Resul
     place.write(Change::Replace(&over(live, object.clone())), How::STRICT).await
 }
 
-/// An object of the backup in the place of a live one, of which [some fields](KEPT) stay.
+/// An object of the backup in the place of a live one, of which [some fields](KEPT) stay, and what controllers have written.
 pub fn over(live: &Value, mut object: Value) -> Value {
-    for kept in KEPT {
+    let content = Some("/data").filter(|_| object["type"] == TOKEN);
+    for kept in KEPT.into_iter().chain(content) {
         let (parent, field) = kept.rsplit_once('/').unwrap_or_default();
         let parent = object.pointer_mut(parent).and_then(Value::as_object_mut);
         if let (Some(parent), Some(value)) = (parent, live.pointer(kept)) {
-            parent.insert(field.replace("~1", "/"), value.clone());
+            parent.insert(field.to_owned(), value.clone());
+        }
+    }
+    for kept in VOLUME_BINDING.into_iter().chain([TOKEN_UID, keys::COMMANDS]) {
+        if let Some(value) = live["metadata"]["annotations"].get(kept) {
+            object["metadata"]["annotations"][kept] = value.clone();
         }
     }
     object
@@ -79,9 +86,17 @@ fn manager(in_place_of: &str) -> String {
 
 /// Whether a live object was created in the place of an object of the backup, and is not complete yet.
 pub fn is_incomplete(live: &Value, in_place_of: &str) -> bool {
+    is_managed(live, |by| by == manager(in_place_of))
+}
+
+/// Whether a live object was created by a restoration of whatever backup, and is not complete yet.
+pub fn is_unfinished(live: &Value) -> bool {
+    is_managed(live, |by| by.starts_with(MANAGER))
+}
+
+fn is_managed(live: &Value, by: impl Fn(&str) -> bool) -> bool {
     let managers = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let manager = manager(in_place_of);
-    managers.into_iter().any(|entry| entry["manager"] == manager.as_str())
+    managers.into_iter().any(|entry| entry["manager"].as_str().is_some_and(&by))
 }
 
 /// Hands the fields of a created object over to those who applied them before, or to nobody: otherwise a field that they leave
@@ -103,8 +118,9 @@ mod tests {
     #[test]
     fn an_object_is_known_as_incomplete_by_its_field_manager() {
         let live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}]}});
-        assert!(is_incomplete(&live, "u1") && !is_incomplete(&live, "u2"));
-        assert!(!is_incomplete(&json!({"metadata": {}}), "u1"));
+        assert!(is_incomplete(&live, "u1") && !is_incomplete(&live, "u2") && is_unfinished(&live));
+        let complete = json!({"metadata": {}});
+        assert!(!is_incomplete(&complete, "u1") && !is_unfinished(&complete));
         let status = json!({"manager": "controller", "operation": "Apply", "subresource": "status"});
         let live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}, status]}});
         let saved = json!({"manager": "flux", "operation": "Apply"});

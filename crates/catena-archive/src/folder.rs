@@ -95,8 +95,12 @@ impl Index {
             format!("{place} is no backup: {INDEX} cannot be read; `kubectl catena backup DIR` makes one")
         })?;
         let file = file.display();
-        let index: Self = serde_saphyr::from_str(&text)
-            .with_context(|| format!("{file} is malformed, or not the index of a backup"))?;
+        // It is as long as the backup is large.
+        let any = usize::MAX;
+        let budget = serde_saphyr::budget! { max_nodes: any, max_events: any, max_total_scalar_bytes: any };
+        let index: Self =
+            serde_saphyr::from_str_with_options(&text, serde_saphyr::options! { budget: budget })
+                .with_context(|| format!("{file} is malformed, or not the index of a backup"))?;
         let Self { format, .. } = index;
         ensure!(format == FORMAT, "{file} has format {format}, but this program reads {FORMAT}");
         // They are deleted when their objects are gone.
@@ -114,6 +118,8 @@ pub struct Folder {
     path: PathBuf,
     former: Index,
     new: Index,
+    /// The files of the new one that are no former ones.
+    taken: BTreeSet<String>,
     /// The folder itself, locked: the former backup must not change meanwhile.
     _locked: File,
 }
@@ -151,7 +157,8 @@ impl Folder {
             );
             Index::begun(scope.clone())
         };
-        let folder = Self { path: path.to_owned(), former, new: Index::begun(scope), _locked: locked };
+        let (path, new, taken) = (path.to_owned(), Index::begun(scope), BTreeSet::new());
+        let folder = Self { path, former, new, taken, _locked: locked };
         // A backup that was killed leaves it.
         folder.discard().and_then(|()| create_folder(&folder.collected())).with_context(cannot)?;
         Ok(folder)
@@ -182,11 +189,15 @@ impl Folder {
         let file = relative(kind, &manifest.identity());
         match write(&self.collected().join(&file), &text) {
             Ok(()) => {
+                self.taken.insert(file.clone());
                 self.new.files.insert(file);
                 Ok(None)
             }
             Err(error) if error.kind() == ErrorKind::InvalidFilename => {
                 Ok(Some("its name is too long for the name of a file".to_owned()))
+            }
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                Ok(Some("another object has the name of its file".to_owned()))
             }
             Err(error) => Err(error).with_context(|| format!("{file} cannot be written")),
         }
@@ -225,10 +236,9 @@ impl Folder {
         let mut together = self.former.clone();
         together.files.extend(self.new.files.iter().cloned());
         self.mark(&together)?;
-        for file in &self.new.files {
+        for file in &self.taken {
             let (new, place) = (self.collected().join(file), self.path.join(file));
-            // One that is not taken anew keeps its former file.
-            let moved = create_parent(&place).and_then(|()| unless_gone(fs::rename(new, &place)));
+            let moved = create_parent(&place).and_then(|()| fs::rename(new, &place));
             moved.with_context(|| format!("{} cannot be written", place.display()))?;
         }
         for file in self.former.files.difference(&self.new.files) {
@@ -326,9 +336,11 @@ fn create_parent(file: &Path) -> io::Result<()> {
 
 fn write(file: &Path, text: &str) -> io::Result<()> {
     create_parent(file)?;
-    let mut opened = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    let mut opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    opened.write_all(format!("{text}{end}").as_bytes())
+    opened.write_all(format!("{text}{end}").as_bytes())?;
+    // A backup that calls itself complete has no empty files after a power cut.
+    opened.sync_all()
 }
 
 #[cfg(test)]
@@ -431,6 +443,16 @@ mod tests {
     }
 
     #[test]
+    fn a_backup_whose_files_another_one_removes_does_not_become_complete() {
+        let folder = Temporary::new("removed");
+        let backup = folder.collected(&[&named("web")]);
+        // Without locks, another backup does so.
+        fs::remove_dir_all(backup.collected()).unwrap();
+        backup.end(|_| false).unwrap_err();
+        assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("was not finished"));
+    }
+
+    #[test]
     fn a_first_backup_that_breaks_off_is_no_backup() {
         let folder = Temporary::new("first");
         let Folder { path, new, .. } = &folder.begin();
@@ -446,6 +468,28 @@ mod tests {
         let mut read = folder.read();
         read.sort_by_key(|manifest| manifest.identity().name);
         assert_eq!(read, names);
+    }
+
+    #[test]
+    fn of_two_objects_whose_files_have_one_name_the_second_one_is_told() {
+        let folder = Temporary::new("one-name");
+        let long = named(&"a".repeat(251));
+        let file = relative(DEPLOYMENTS, &long.identity());
+        let crafted = named(Path::new(&file).file_stem().unwrap().to_str().unwrap());
+        let mut backup = folder.collected(&[&long]);
+        let why = backup.add(DEPLOYMENTS, &crafted).unwrap();
+        assert_eq!(why.as_deref(), Some("another object has the name of its file"));
+        backup.end(|_| false).unwrap();
+        assert_eq!(folder.read(), [long]);
+    }
+
+    #[test]
+    fn an_index_of_any_length_is_read() {
+        let folder = Temporary::new("long");
+        let mut backup = folder.begin();
+        backup.new.files.extend((0..300_000).map(|number| format!("shop/pods/{number}.yaml")));
+        backup.mark(&backup.new).unwrap();
+        assert_eq!(Index::read(&folder.0).unwrap(), backup.new);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An object in the form of a backup: what its authors wrote, and what ties it to others. Pure.
 
-use catena_api::{command::SUCCEEDED, keys};
+use catena_api::{backup::OF_A_DELETION, command::SUCCEEDED, keys};
 use catena_cluster::Identity;
 use serde_json::Value;
 
@@ -15,8 +15,6 @@ const KEPT_METADATA: [&str; 8] = [
     "creationTimestamp",
     "managedFields",
 ];
-/// Annotations about a deletion, which would be carried over to another object.
-const OF_A_DELETION: [&str; 3] = [keys::FORCE_RELEASE, keys::CONFIRM_DELETE, keys::BACKUP_STATUS];
 
 /// An object of a backup.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,8 @@
 //! 2. Commands that have ended, with their outcomes, while their target is not there.
 //! 3. All other objects: data, and then the rest [by ownership and reference](super::order). A `BasicDeployment` is paused, so
 //!    that its controller neither stores a revision nor creates a child that is about to come.
-//! 4. Data and commands get their owners, and each `BasicDeployment` below which everything is there is no longer paused.
+//! 4. Data and ended commands get their owners. Then commands come that have not begun.
+//! 5. Each `BasicDeployment` is no longer paused if everything below it is there.
 //!
 //! Last, what stands in a namespace that is being deleted is told as not restored.
 //!
@@ -59,7 +60,7 @@ struct Restoration<'r> {
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
     lost: HashSet<String>,
-    /// Commands that have ended, and may be there without their outcome.
+    /// Commands whose targets stay paused: ended ones that may be there without their outcome, and waiting ones that are not.
     unsettled: Vec<Manifest>,
     result: Report,
     progress: Progress,
@@ -121,7 +122,10 @@ impl<'r> Restoration<'r> {
                 Ok(Way::AsWaiting) => waiting.push(command),
                 Ok(Way::NotAtAll(why)) => self.leave_out(&command, why).await,
                 Err(why) if command.has_ended() => self.withdraw(&command, why).await,
-                Err(why) => self.fail(&command, why),
+                Err(why) => {
+                    self.fail(&command, why);
+                    self.unsettled.push(command);
+                }
             }
         }
         for command in &ended {
@@ -138,9 +142,27 @@ impl<'r> Restoration<'r> {
                 self.fail(data, format!("it is there without its owner: {why}"));
             }
         }
+        waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
+        let has_target = |command: &Manifest| {
+            let targets = commands::targets(command);
+            self.result.restored.iter().any(|object| commands::is_for(&targets, object))
+        };
+        let (waiting, homeless): (Vec<_>, Vec<_>) = waiting.into_iter().partition(has_target);
+        for command in homeless {
+            self.leave_out(&command, "its target was not restored, so that it would wait for another one")
+                .await;
+        }
+        for (number, command) in waiting.iter().enumerate() {
+            if number > 0 {
+                tokio::time::sleep(NEXT_SECOND).await;
+            }
+            self.bring_back(command, false).await;
+        }
+        self.unsettled
+            .extend(waiting.into_iter().filter(|command| self.lost.contains(&command.identity().uid)));
         let owners = order::owners(&others);
         let deployments: Vec<_> = others.into_iter().filter(Manifest::is_deployment).collect();
-        // What carries out commands must not find one without its outcome.
+        // What carries out commands must not find one without its outcome, nor go on without one that is to wait for it.
         let unsettled: Vec<_> = self.unsettled.iter().flat_map(commands::targets).collect();
         let held = deployments.iter().map(Manifest::identity);
         self.lost.extend(held.filter(|target| commands::is_for(&unsettled, target)).map(|target| target.uid));
@@ -153,20 +175,6 @@ impl<'r> Restoration<'r> {
         }
         for deployment in &deployments {
             self.resume(deployment).await;
-        }
-        waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
-        let has_target =
-            |command: &Manifest| commands::is_restored(&self.result.restored, &commands::targets(command));
-        let (waiting, homeless): (Vec<_>, Vec<_>) = waiting.into_iter().partition(has_target);
-        for command in homeless {
-            self.leave_out(&command, "its target was not restored, so that it would wait for another one")
-                .await;
-        }
-        for (number, command) in waiting.iter().enumerate() {
-            if number > 0 {
-                tokio::time::sleep(NEXT_SECOND).await;
-            }
-            self.bring_back(command, false).await;
         }
         self.lose_what_goes_with_its_namespace().await;
     }
@@ -193,11 +201,10 @@ impl<'r> Restoration<'r> {
         }
     }
 
-    /// Whether a target of a command carries out commands: it is there, and not held by this restoration.
+    /// Whether a target of a command carries out commands: it is there, and not held by a restoration.
     async fn has_live_target(&self, command: &Manifest) -> Result<bool, String> {
         for target in commands::targets(command) {
-            let is_held =
-                |live: &Value| create::is_incomplete(live, &target.uid) && live["spec"]["paused"] == true;
+            let is_held = |live: &Value| create::is_unfinished(live) && live["spec"]["paused"] == true;
             if self.found(&target).await?.is_some_and(|live| !is_held(&live)) {
                 return Ok(true);
             }
@@ -205,7 +212,10 @@ impl<'r> Restoration<'r> {
         Ok(false)
     }
 
-    fn at<'a>(&'a self, kind: &'a Kind, identity: &'a Identity) -> At<'a> {
+    fn at<'a>(&self, kind: &'a Kind, identity: &'a Identity) -> At<'a>
+    where
+        'r: 'a,
+    {
         self.cluster.at(kind, identity.namespace.as_deref(), &identity.name)
     }
 
@@ -236,28 +246,27 @@ impl<'r> Restoration<'r> {
         let owners = if is_early { Vec::new() } else { self.owners(manifest).await? };
         let place = self.at(&kind, &identity);
         let found = create::told(place.read::<Value>().await)?;
+        if found.as_ref().is_some_and(manifest::is_going) {
+            return Err(GOING.to_owned());
+        }
+        let is_complete = found.as_ref().is_some_and(|found| !create::is_incomplete(found, &identity.uid));
+        if let Some(found) = found.as_ref().filter(|_| is_complete) {
+            self.uids.insert(&identity.uid, &uid(found));
+        }
         let mut object = self.uids.bound(manifest, &owners, found.is_some());
-        let (found, is_complete) = match found {
-            Some(found) if manifest::is_going(&found) => return Err(GOING.to_owned()),
-            None => {
-                if manifest.is_deployment() {
-                    object["spec"]["paused"] = true.into();
-                }
-                let created = create::create(place, &object, &identity.uid).await;
-                (created.map_err(|error| create::creation_failure(&error))?, false)
+        object["apiVersion"] = kind.resource.api_version.as_str().into();
+        let found = if let Some(found) = found {
+            found
+        } else {
+            if manifest.is_deployment() {
+                object["spec"]["paused"] = true.into();
             }
-            Some(found) if create::is_incomplete(&found, &identity.uid) => (found, false),
-            Some(found) if self.choices.overwrite && !manifest.is_command() => {
-                let uid = uid(&found);
-                overwrite(place, found, &object).await?;
-                self.uids.insert(&identity.uid, &uid);
-                self.result.overwritten.push(Identity { uid, ..identity });
-                return Ok(());
-            }
-            Some(found) => (found, true),
+            let created = create::create(place, &object, &identity.uid).await;
+            created.map_err(|error| create::creation_failure(&error))?
         };
         let uid = uid(&found);
-        if !is_complete {
+        let new = Identity { uid: uid.clone(), ..identity.clone() };
+        let places = if !is_complete {
             if is_ended_command {
                 let outcome = json!({"status": manifest.object()["status"]});
                 create::told(create::merge(place, "status", &uid, outcome).await)?;
@@ -266,23 +275,24 @@ impl<'r> Restoration<'r> {
             if !is_early && !manifest.is_deployment() {
                 self.complete(manifest, json!({})).await?;
             }
-        }
+            &mut self.result.restored
+        } else if self.choices.overwrite && !manifest.is_command() {
+            overwrite(place, found, &object).await?;
+            &mut self.result.overwritten
+        } else {
+            if !manifest.is_command()
+                && let Some(field) = lost(&create::over(&found, object), &found, &Value::Null).first()
+            {
+                let why = format!(
+                    "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",
+                    field.path
+                );
+                self.result.differing.push(Note { object: new.clone(), why });
+            }
+            &mut self.result.present
+        };
         self.uids.insert(&identity.uid, &uid);
-        let identity = Identity { uid, ..identity };
-        if is_complete
-            && !manifest.is_command()
-            && let Some(field) =
-                lost(&create::over(&found, self.uids.bound(manifest, &[], true)), &found, &Value::Null)
-                    .first()
-        {
-            let why = format!(
-                "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",
-                field.path
-            );
-            self.result.differing.push(Note { object: identity.clone(), why });
-        }
-        let place = if is_complete { &mut self.result.present } else { &mut self.result.restored };
-        place.push(identity);
+        places.push(new);
         Ok(())
     }
 

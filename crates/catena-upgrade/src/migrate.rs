@@ -82,8 +82,9 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
             return Ok(tried);
         }
         if !tried.is_complete() {
+            let storage_version = definition.storage().to_owned();
             let stored_versions = definition.stored().into_iter().map(str::to_owned).collect();
-            return Ok(Migrated { stored_versions, ..tried });
+            return Ok(Migrated { storage_version, stored_versions, ..tried });
         }
         definition = store_in(cluster, &definition, version, false).await?;
     }
@@ -319,7 +320,7 @@ mod tests {
         let to = Migration { to: Some("v2".into()), ..Migration::default() };
         let migrated = migrate(&cluster, "things.example.com", &to).await.unwrap();
         assert_eq!(migrated.left[0].fields[0].path, "spec.color");
-        assert_eq!(migrated.stored_versions, ["v1"]);
+        assert_eq!((&*migrated.storage_version, &*migrated.stored_versions), ("v1", &["v1".to_owned()][..]));
         let sent = writes.lock().unwrap().clone();
         assert!(sent.iter().all(|write| write.contains("dryRun=All")), "{sent:?}");
         let to = Migration { drop: vec!["spec.color".into()], ..to };

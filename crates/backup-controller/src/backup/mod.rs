@@ -118,12 +118,9 @@ impl Verdict {
     /// counts as a failed try. It still proves the object's backup if it succeeds later.
     #[must_use]
     pub fn is_given_up(&self, kind: &ProtectedKind, created: Timestamp, now: Timestamp) -> bool {
-        !kind.always_holds() && self.is_open() && is_late(kind, created, now)
-    }
-
-    /// Whether the backup may still succeed or fail.
-    fn is_open(&self) -> bool {
-        matches!(self, Self::Running(_) | Self::Going)
+        let may_end = matches!(self, Self::Running(_) | Self::Going);
+        let deadline = SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX);
+        !kind.always_holds() && may_end && now.duration_since(created) >= deadline
     }
 }
 
@@ -142,11 +139,6 @@ impl Situation {
 #[must_use]
 pub fn is_short_lived(backup: &Value) -> bool {
     backup["kind"] == "Job" && backup["spec"]["ttlSecondsAfterFinished"].is_number()
-}
-
-/// Whether a backup has exceeded its deadline.
-fn is_late(kind: &ProtectedKind, created: Timestamp, now: Timestamp) -> bool {
-    now.duration_since(created) >= SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX)
 }
 
 fn title(kind: &str, namespace: &str, name: &str) -> String {

@@ -62,7 +62,8 @@ async fn a_backup_without_its_namespace_is_refused_and_none_is_created_while_its
             assert_eq!(pass(&controller).await, Err(reason));
             let sent =
                 log.take().into_iter().filter(|sent| sent.verb == "POST" && !sent.uri.contains("/events"));
-            assert_eq!((sent.count(), memory.refusals("u")), (creates, pass_number * u32::from(is_served)));
+            let refusals = memory.refusals("u", &settings(TEMPLATE, "backups").kinds["maps"]);
+            assert_eq!((sent.count(), refusals), (creates, pass_number * u32::from(is_served)));
         }
     }
 }

@@ -45,7 +45,7 @@ pub struct LeftOut {
 }
 
 impl Collection<'_> {
-    /// Why dependents of a kind are left out; `None` if they are not.
+    /// Why dependents and owners of a kind are left out; `None` if they are not.
     pub(super) fn why_left_out(&self, kind: &Kind) -> Option<String> {
         let name = kind.full_name();
         if self.is_chosen(&name) {
@@ -57,8 +57,11 @@ impl Collection<'_> {
         Some(if name == SECRETS { format!("{why}: add {}", self.choice_of(&name)) } else { why.to_owned() })
     }
 
-    /// Counts an object that is not in the backup.
-    pub(super) fn leave_out(&mut self, kind: &Kind, why: String) {
+    /// Counts an object that is not in the backup once.
+    pub(super) fn leave_out(&mut self, kind: &Kind, uid: Option<String>, why: String) {
+        if uid.is_some_and(|uid| !self.left_out.insert(uid)) {
+            return;
+        }
         let kind = kind.full_name();
         match self.saved.left_out.iter_mut().find(|left_out| left_out.kind == kind && left_out.why == why) {
             Some(left_out) => left_out.count += 1,
@@ -105,7 +108,7 @@ impl Collection<'_> {
                 && !is_owned(metadata);
             if is_content && !is_known && !self.is_chosen(&full_name) {
                 let why = format!("not chosen: add {}", self.choice_of(&full_name));
-                self.leave_out(kind, why);
+                self.leave_out(kind, metadata.uid.clone(), why);
             }
         }
     }

@@ -286,6 +286,71 @@ async fn a_command_that_is_gone_is_not_kept_for_what_could_not_be_read() {
     };
     assert_eq!(backup(&["one", "two"], "").await, ["one", "two"]);
     assert_eq!(backup(&["two"], "basicdeploymentrestarts").await, ["one", "two"], "it may be there");
+    assert_eq!(backup(&["two"], "services").await, ["two"], "the other one was cancelled, and would run");
     let ends = &["two/2026-01-01T00:00:00Z"];
-    assert_eq!(backup(ends, "services").await, ["two"], "the other one was cancelled, and would run");
+    assert!(backup(ends, "").await.is_empty(), "it was cancelled, too, although a finalizer holds it");
+}
+
+#[tokio::test]
+async fn an_owner_that_would_do_harm_is_left_out_unless_its_kind_is_chosen() {
+    let owned_by = |name: &str, owners: &[(&str, &str)]| {
+        let owner = |(kind, name): &(&str, &str)| json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": name});
+        let owners: Vec<Value> = owners.iter().map(owner).collect();
+        json!({"metadata": {"name": name, "namespace": "shop", "uid": name, "ownerReferences": owners}})
+    };
+    let claim = owned_by("cache", &[("Pod", "build"), ("Secret", "key")]);
+    let pod = owned_by("build", &[]);
+    let service = owned_by("below", &[("PersistentVolumeClaim", "cache"), ("Pod", "build")]);
+    for (kinds, saved_kinds, left) in [
+        (
+            &["persistentvolumeclaims"][..],
+            vec!["persistentvolumeclaims", "services"],
+            vec![
+                ("pods", 1, "their controllers adopt the live ones, and replace the others"),
+                ("secrets", 1, "a backup may be read by others: add --kind secrets"),
+            ],
+        ),
+        (
+            &["persistentvolumeclaims", "pods", "secrets"],
+            vec!["persistentvolumeclaims", "pods", "secrets", "services"],
+            vec![],
+        ),
+    ] {
+        let folder = Temporary::new(&format!("harmful-{}", kinds.len()));
+        let objects = [claim.clone(), pod.clone(), service.clone()];
+        let cluster = server(move |uri| match uri.split('?').next()?.rsplit('/').next()? {
+            "persistentvolumeclaims" => Some(list(&objects[..1])),
+            "pods" => Some(list(&objects[1..2])),
+            "services" => Some(list(&objects[2..])),
+            "build" => Some((StatusCode::OK, objects[1].clone())),
+            "below" => Some((StatusCode::OK, objects[2].clone())),
+            "key" => Some((StatusCode::OK, owned_by("key", &[]))),
+            name => name.ends_with('s').then(|| list(&[])),
+        });
+        let kinds: Vec<Kind> = kinds.iter().map(|word| cluster.kinds.find(word).unwrap().clone()).collect();
+        let saved = collect(&cluster, &folder.0, &kinds, Some("shop")).await.unwrap();
+        assert_eq!(
+            (saved.objects.keys().map(String::as_str).collect(), left_out(&saved)),
+            (saved_kinds, left)
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_object_whose_restoration_is_not_finished_keeps_its_former_file() {
+    let [folder, new] = ["unfinished", "unfinished-new"].map(Temporary::new);
+    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+    let managers = json!([{"manager": "kubectl-catena-restore-u1"}]);
+    let held = json!({
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u9", "managedFields": managers}, "spec": {"paused": true},
+    });
+    let cluster =
+        server(move |uri| uri.contains("/basicdeployments?").then(|| list(std::slice::from_ref(&held))));
+    // What it has not had a file of is better saved as it is than not at all.
+    for (folder, uid) in [(&folder, "u1"), (&new, "u9")] {
+        let saved = backup(&cluster, folder).await.unwrap();
+        assert!(!saved.complete && saved.not_seen[0].what == "basicdeployments/web", "{saved:?}");
+        let read = Folder::read(&folder.0).unwrap();
+        assert!(read.iter().any(|object| object.identity().uid == uid), "{read:?}");
+    }
 }

@@ -20,6 +20,10 @@ impl Restoration<'_> {
             match self.uids.get(&owner.uid) {
                 Some(uid) => {
                     reference["uid"] = uid.into();
+                    // The garbage collector asks for the owner in this version.
+                    if let Some(kind) = self.cluster.kinds.of(&owner) {
+                        reference["apiVersion"] = kind.resource.api_version.as_str().into();
+                    }
                     bound.push(reference);
                 }
                 None if self.is_left_out(&owner) => {}

@@ -1,6 +1,8 @@
 //! Restorations on a server that refuses something.
 
-use catena_api::keys;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use catena_api::{Pin, keys};
 use catena_cluster::testing::{Answer, answering, status};
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -185,6 +187,104 @@ async fn what_only_moves_forward_or_has_no_other_writer_stays_in_an_overwritten_
         let live = live(&cluster, DEPLOYMENT).await.unwrap();
         assert_eq!((&live["spec"], &live["status"]), (&web["spec"], &web["status"]));
     }
+}
+
+#[tokio::test]
+async fn an_overwritten_object_stays_rolled_back_and_keeps_the_record_of_its_commands() {
+    let pin = |uid: &str| Pin { uid: uid.into(), hash: "good".into(), rejects: "bad".into() }.to_json();
+    let commands = r#"[{"created": "2026-01-01T00:00:00Z", "uid": "ran"}]"#;
+    let pinned = json!({"annotations": {keys::PINNED_REVISION: pin("uid-of-web")}, "spec": {"replicas": 3}});
+    let pinned = manifest("BasicDeployment", "web", &pinned);
+    for (saved, expected) in [(pinned, Some(pin("live"))), (deployment(), None)] {
+        let metadata = json!({"name": "web", "namespace": "shop", "uid": "live", "annotations": {keys::COMMANDS: commands}});
+        let (cluster, _) = store(&[(DEPLOYMENT, json!({"metadata": metadata, "spec": {}}))], |_, _| None);
+        let overwrite = Choices { overwrite: true, ..Choices::default() };
+        let report = restored_with(overwrite, &cluster, vec![saved]).await;
+        assert_eq!((report.overwritten.len(), report.failed.len()), (1, 0), "{report:?}");
+        let annotations = live(&cluster, DEPLOYMENT).await.unwrap()["metadata"]["annotations"].clone();
+        assert_eq!(annotations[keys::PINNED_REVISION].as_str(), expected.as_deref());
+        assert_eq!(annotations[keys::COMMANDS], commands);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_kubernetes_has_written_is_as_good_as_that_of_the_backup_and_stays() {
+    let token = |uid: &str, data: &str| {
+        let annotations =
+            json!({"kubernetes.io/service-account.name": "web", "kubernetes.io/service-account.uid": uid});
+        json!({
+            "apiVersion": "v1", "type": "kubernetes.io/service-account-token", "annotations": annotations,
+            "data": {"token": data},
+        })
+    };
+    let mut there = manifest("Secret", "key", &token("live-web", "bGl2ZQ==")).object().clone();
+    there["metadata"]["uid"] = "live".into();
+    for overwrite in [false, true] {
+        let (cluster, _) = store(&[(SECRET, there.clone())], |_, _| None);
+        let choices = Choices { overwrite, ..Choices::default() };
+        let saved = manifest("Secret", "key", &token("uid-of-web", "b2xk"));
+        let report = restored_with(choices, &cluster, vec![saved]).await;
+        let counts = (report.overwritten.len(), report.differing.len(), report.failed.len());
+        assert_eq!(counts, (usize::from(overwrite), 0, 0), "{report:?}");
+        assert_eq!(live(&cluster, SECRET).await.unwrap(), there);
+    }
+}
+
+#[tokio::test]
+async fn an_object_whose_version_is_no_longer_served_comes_back_in_another_one() {
+    let reindex = manifest("Reindex", "now", &json!({"apiVersion": "acme.dev/v1alpha1"}));
+    let owner =
+        json!({"apiVersion": "acme.dev/v1alpha1", "kind": "Reindex", "name": "now", "uid": "uid-of-now"});
+    let secret = manifest("Secret", "key", &json!({"apiVersion": "v1", "ownerReferences": [owner]}));
+    let (cluster, _) = store(&[], |_, _| None);
+    for _ in 0..2 {
+        let report = restored(&cluster, vec![reindex.clone(), secret.clone()]).await;
+        assert_eq!((report.failed.len(), report.differing.len()), (0, 0), "{report:?}");
+        let now = live(&cluster, "/apis/acme.dev/v1/namespaces/shop/reindexes/now").await.unwrap();
+        let owner = live(&cluster, SECRET).await.unwrap()["metadata"]["ownerReferences"][0].clone();
+        assert_eq!([&now["apiVersion"], &owner["apiVersion"]], ["acme.dev/v1"; 2]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_target_of_a_waiting_command_goes_on_only_when_that_is_there() {
+    let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment", "name": "web", "uid": "uid-of-web"});
+    for owners in [json!([]), json!([owner])] {
+        let waiting = json!({"spec": {"targetRef": {"name": "web"}}, "ownerReferences": owners});
+        let waiting = manifest("BasicDeploymentRestart", "again", &waiting);
+        let was_refused = AtomicBool::default();
+        let (cluster, _) = store(&[], move |method, uri| {
+            let is_first = *method == Method::POST
+                && uri.contains("/basicdeploymentrestarts?")
+                && !was_refused.swap(true, Ordering::Relaxed);
+            is_first.then(|| status(403, "Forbidden", "not now"))
+        });
+        let report = restored(&cluster, vec![deployment(), waiting.clone()]).await;
+        let told: Vec<&str> = report.failed.iter().map(|note| note.why.as_str()).collect();
+        assert!(
+            told.len() == 2 && told[0] == "not now" && told[1].starts_with("it stays paused"),
+            "{report:?}"
+        );
+        let report = restored(&cluster, vec![deployment(), waiting]).await;
+        assert!(report.failed.is_empty() && report.left_out.is_empty(), "{report:?}");
+        assert!(live(&cluster, RESTART).await.is_some());
+        assert!(live(&cluster, DEPLOYMENT).await.unwrap()["spec"]["paused"].is_null());
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_others_own_does_not_run_again_on_a_live_target() {
+    let owner =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "issuer", "uid": "uid-of-issuer"});
+    let waiting = json!({"spec": {"targetRef": {"name": "web"}}, "ownerReferences": [owner]});
+    let objects = vec![
+        manifest("Deployment", "issuer", &json!({"apiVersion": "apps/v1"})),
+        manifest("BasicDeploymentRestart", "again", &waiting),
+    ];
+    let web = json!({"metadata": {"name": "web", "uid": "live"}, "spec": {}});
+    let (cluster, _) = store(&[(DEPLOYMENT, web)], |_, _| None);
+    let report = restored(&cluster, objects).await;
+    assert_eq!((report.left_out.len(), report.restored.len()), (1, 1), "{report:?}");
 }
 
 #[tokio::test]

@@ -223,12 +223,13 @@ async fn migrate(options: &Options, output: Output, arguments: &Migrate) -> Resu
         return Ok(interrupted());
     };
     let migrated = migrated?;
-    output.print(&migrated, || migrated_text(&migrated, migration.dry_run))?;
+    output.print(&migrated, || migrated_text(&migrated, migration))?;
     Ok(if migrated.is_complete() { ExitCode::SUCCESS } else { ExitCode::from(OBJECTS_AFFECTED) })
 }
 
-fn migrated_text(migrated: &Migrated, dry_run: bool) -> String {
-    let Migrated { name, storage_version: storage, .. } = migrated;
+fn migrated_text(migrated: &Migrated, migration: &Migration) -> String {
+    let Migrated { name, storage_version, .. } = migrated;
+    let storage = migration.to.as_ref().unwrap_or(storage_version);
     let left = migrated.left.len() + migrated.refused.len() + migrated.failed.len();
     if !migrated.is_complete() {
         let verdict = format!(
@@ -255,7 +256,7 @@ fn migrated_text(migrated: &Migrated, dry_run: bool) -> String {
         }
         return text;
     }
-    let verdict = match (dry_run, migrated.objects) {
+    let verdict = match (migration.dry_run, migrated.objects) {
         (_, 0) if migrated.stored_versions.len() == 1 => {
             format!("{name}: all objects are stored in version {storage}")
         }
@@ -369,11 +370,13 @@ mod tests {
         let left = vec![ObjectFields { object, fields }];
         let migrated = Migrated {
             name: "things.example.com".into(),
-            storage_version: "v2".into(),
+            storage_version: "v1".into(),
             left,
             ..Migrated::default()
         };
-        let text = strip_str(&migrated_text(&migrated, false)).to_string();
+        let migration = Migration { to: Some("v2".into()), ..Migration::default() };
+        let text = strip_str(&migrated_text(&migrated, &migration)).to_string();
+        assert!(text.contains("add the field to version v2 of the definition"), "{text}");
         assert!(text.contains("spec.rules[12].color   \"red\""), "{text}");
         assert!(text.contains("--drop 'spec.rules[].color'"), "{text}");
     }

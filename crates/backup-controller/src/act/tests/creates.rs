@@ -11,7 +11,7 @@ async fn a_backup_is_created_as_it_was_rendered_and_one_that_is_there_already_is
         let acted = act(Action::Create(backup()), answer).await;
         assert_eq!(outcome(&acted), Ok(Requeue::After(Duration::from_secs(1))));
         assert_eq!(acted.sent, [Sent { verb: "POST".into(), uri: JOBS.into(), body: backup() }]);
-        assert_eq!(acted.memory.refusals("u"), 0, "the row of refusals has ended");
+        assert_eq!(acted.memory.refusals("u", &kind()), 0, "the row of refusals has ended");
     }
 }
 
@@ -31,7 +31,7 @@ async fn only_what_the_server_refuses_for_a_reason_of_its_own_counts_as_a_try() 
         let acted = act(Action::Create(backup()), answer.clone()).await;
         assert_eq!(outcome(&acted), Err(reason), "{answer:?}");
         let is_try = ["Forbidden", "Invalid", "NamespaceTerminating"].contains(&reason);
-        assert_eq!(acted.memory.refusals("u"), 1 + u32::from(is_try), "{answer:?}");
+        assert_eq!(acted.memory.refusals("u", &kind()), 1 + u32::from(is_try), "{answer:?}");
     }
 }
 
@@ -76,7 +76,7 @@ async fn a_missing_namespace_is_a_try_and_a_kind_that_is_not_served_is_none() {
     ] {
         let acted = act(Action::Create(backup()), missing).await;
         assert_eq!((outcome(&acted), acted.sent.len()), (Err(reason), 1));
-        assert_eq!(acted.memory.refusals("u"), refusals, "{reason}");
+        assert_eq!(acted.memory.refusals("u", &kind()), refusals, "{reason}");
     }
 }
 
@@ -84,6 +84,6 @@ async fn a_missing_namespace_is_a_try_and_a_kind_that_is_not_served_is_none() {
 async fn what_cannot_be_rendered_is_reported_and_is_no_try() {
     let problem = Unusable::NoNamespace { backup: "job".into() };
     let acted = act(Action::Refuse(problem), Answer::Done).await;
-    assert_eq!((outcome(&acted), acted.memory.refusals("u")), (Err("BackupWithoutNamespace"), 1));
+    assert_eq!((outcome(&acted), acted.memory.refusals("u", &kind())), (Err("BackupWithoutNamespace"), 1));
     assert!(acted.sent.is_empty());
 }

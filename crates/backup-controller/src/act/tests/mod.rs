@@ -49,7 +49,7 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
     let is_event = |sent: &Sent| sent.uri.contains("/events");
     let (client, log) = answering(None, move |sent| if is_event(sent) { Answer::Done } else { answer(sent) });
     let memory = Memory::default();
-    memory.refused("u");
+    memory.refused("u", observed.kind.as_ref().unwrap());
     let metrics = HeldMetrics::default();
     let executor = Executor::new(
         Writer::over(client.clone(), MANAGER),
@@ -73,6 +73,10 @@ async fn act(action: Action, answer: Answer) -> Acted {
 /// The effect of a step: its continuation, or the reason of its failure.
 fn outcome(acted: &Acted) -> Result<Requeue, &'static str> {
     acted.result.as_ref().copied().map_err(|failure| failure.reason)
+}
+
+fn kind() -> Arc<ProtectedKind> {
+    settings(TEMPLATE, "backups").kinds["maps"].clone()
 }
 
 fn observed() -> Observed {
@@ -109,7 +113,7 @@ async fn a_status_that_is_refused_keeps_nobody_and_is_remembered() {
         assert_eq!(told.memory.told("u").unwrap().0, status(State::Failed));
         assert_eq!(told.told, ["BackupFailed"]);
         told.memory.created("u");
-        assert_eq!(told.memory.refusals("u"), 0);
+        assert_eq!(told.memory.refusals("u", &kind()), 0);
         assert!(told.memory.told("u").is_some(), "its pause is lost");
 
         let settings = settings(TEMPLATE, "backups");
@@ -289,14 +293,18 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
             tell(State::Failed),
             Action::Settle,
         ] {
-            let acted = act(action.clone(), answer.clone()).await;
-            let removes = |sent: &Sent| sent.verb == "DELETE" || sent.body.to_string().contains("\"remove\"");
-            assert!(!acted.sent.iter().any(removes), "{action:?} {answer:?}");
-            assert_eq!(is_let_go(&holding, &acted), None, "{action:?} {answer:?}");
-            let is_refused =
-                matches!((&action, outcome(&acted)), (Action::Create(_), Err("Forbidden" | "Invalid")));
-            let expected = is_refused.then_some(Outcome::GivenUp);
-            assert_eq!(is_let_go(&releasing, &acted), expected, "{action:?} {answer:?}");
+            for (settings, releases) in [(&holding, false), (&releasing, true)] {
+                let observed =
+                    held(settings, &target("shop"), Situation::Absent { attempt: 1, backup: backup() });
+                let acted = act_on(&observed, action.clone(), std::slice::from_ref(&answer)).await;
+                let removes =
+                    |sent: &Sent| sent.verb == "DELETE" || sent.body.to_string().contains("\"remove\"");
+                assert!(!acted.sent.iter().any(removes), "{action:?} {answer:?}");
+                let is_refused =
+                    matches!((&action, outcome(&acted)), (Action::Create(_), Err("Forbidden" | "Invalid")));
+                let expected = (releases && is_refused).then_some(Outcome::GivenUp);
+                assert_eq!(is_let_go(settings, &acted), expected, "{action:?} {answer:?}");
+            }
         }
     }
 }
@@ -304,7 +312,7 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
 /// Whether the next pass releases an object that has been held for an hour without a backup.
 fn is_let_go(settings: &Settings, acted: &Acted) -> Option<Outcome> {
     let mut observed = held(settings, &target("shop"), Situation::Absent { attempt: 1, backup: backup() });
-    observed.held.as_mut().unwrap().refusals = acted.memory.refusals("u");
+    observed.held.as_mut().unwrap().refusals = acted.memory.refusals("u", &settings.kinds["maps"]);
     if let Err(failure) = &acted.result {
         observed.backoffs = Backoffs::of_everything(failure.clone());
     }
