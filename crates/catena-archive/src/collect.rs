@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
+pub(crate) use self::lacking::is_harmful;
 use self::lacking::is_owned;
 use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, create, manifest, references};
 

@@ -18,6 +18,12 @@ const HARMFUL: [(&str, &str); 4] = [
     (SECRETS, "a backup may be read by others"),
     ("replicasets.apps", "their Deployment creates them again, and they adopt the live pods"),
 ];
+
+/// Whether a backup lacks the objects of a kind, unless that is chosen, because they would do harm if they were created again.
+pub fn is_harmful(kind: &Kind) -> bool {
+    HARMFUL.iter().any(|(harmful, _)| *harmful == kind.full_name())
+}
+
 /// Kinds whose objects are written by controllers, or soon are of the past, with the reason.
 const NO_CONTENT: [(&str, &str); 6] = [
     ("events", "they tell of the past"),

@@ -5,7 +5,7 @@ use catena_cluster::Identity;
 use serde_json::{Value, json};
 
 use super::{ATTEMPTS, CONTESTED, GOING, Restoration, uid};
-use crate::{Manifest, create, manifest};
+use crate::{Manifest, collect::is_harmful, create, manifest};
 
 impl Restoration<'_> {
     /// The owner references with the uids of the live owners, which are found by their names.
@@ -26,11 +26,16 @@ impl Restoration<'_> {
                     }
                     bound.push(reference);
                 }
-                None if self.is_left_out(&owner) => {}
+                None if self.is_left_out(&owner) || self.is_left_out_of_backups(&owner) => {}
                 None => return Err(format!("its owner {owner} is not there: restore or create that first")),
             }
         }
         Ok(bound)
+    }
+
+    /// Whether an owner is in no backup, unless that was asked for: it does not come back, and what it owned does without it.
+    fn is_left_out_of_backups(&self, owner: &Identity) -> bool {
+        !self.uids.knows(&owner.uid) && self.cluster.kinds.of(owner).is_some_and(is_harmful)
     }
 
     async fn find_uid(&mut self, owner: &Identity) -> Result<(), String> {

@@ -145,6 +145,18 @@ async fn data_is_there_before_its_owner_which_is_set_later() {
 }
 
 #[tokio::test]
+async fn what_a_pod_owned_comes_back_without_it_because_no_backup_has_it() {
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "build", "uid": "uid-of-build"});
+    let secret = json!({"apiVersion": "v1", "data": {"key": "a2V5"}, "ownerReferences": [owner]});
+    let (cluster, _) = store(&[], |_, _| None);
+    let report = restored(&cluster, vec![manifest("Secret", "key", &secret)]).await;
+    assert_eq!((report.restored.len(), report.failed.len()), (1, 0), "{report:?}");
+    let secret = live(&cluster, SECRET).await.unwrap();
+    assert_eq!(secret["metadata"]["ownerReferences"], Value::Null);
+    assert!(!create::is_incomplete(&secret, "uid-of-key"), "the next backup has it: {secret}");
+}
+
+#[tokio::test]
 async fn an_object_that_lacks_something_of_the_backup_is_told_and_additions_of_others_are_not() {
     for (replicas, differing) in [(3, 0), (2, 1)] {
         let web = json!({
