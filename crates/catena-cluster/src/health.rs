@@ -155,8 +155,9 @@ pub fn ended(object: &DynamicObject) -> Option<Health> {
         "failed" | "error" => State::Failed,
         _ => {
             // A failed Workflow of Argo is completed, too, and a Rollout that serves.
-            let completed = is("Completed", "True").filter(|_| number(object, "/spec/replicas").is_none());
-            return completed.map(|completed| Health::said(State::Done, completed));
+            let completed = is("Completed", "True").filter(|_| number(object, "/spec/replicas").is_none())?;
+            let has_failed = matches!(completed.reason.as_str(), "Failed" | "Error");
+            return Some(Health::said(if has_failed { State::Failed } else { State::Done }, completed));
         }
     };
     Some(Health::new(state, phase, text(object, "/status/message").unwrap_or_default()))
@@ -339,6 +340,12 @@ mod tests {
                 json!([{"type": "Bound", "status": "False", "reason": "NoTarget"}]),
                 (State::Moving, "NoTarget"),
             ),
+            // K8up: the end is one condition, and how it ended its reason.
+            (
+                json!([{"type": "Completed", "status": "True", "reason": "Succeeded"}]),
+                (State::Done, "Succeeded"),
+            ),
+            (json!([{"type": "Completed", "status": "True", "reason": "Failed"}]), (State::Failed, "Failed")),
             (json!([]), (State::Present, "")),
         ] {
             assert_eq!(state("x.y/v1", "Z", with(&conditions)), (expected.0, expected.1.to_owned()));
