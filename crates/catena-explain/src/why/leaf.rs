@@ -49,7 +49,9 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     // Of a container that was killed, the warning about the probe or the hook that failed has the problem.
     let is_killed = health.reason == "CrashLoopBackOff" && !has_failed_itself(node);
     let warning = if is_killed {
-        current.find(|warning| has_row(warning) || reasons::gatekeeper(&warning.message).is_some())
+        current.find(|warning| {
+            has_row(warning) || reasons::gatekeeper(&node.identity, &warning.message).is_some()
+        })
     } else {
         current.next()
     };

@@ -298,3 +298,19 @@ fn an_advice_names_the_group_of_a_kind_that_has_one() {
     let advice = ask("Job/train", &[job], &calm()).root_cause.unwrap().advice;
     assert!(advice.contains("release job.batch.volcano.sh/train --reason"), "{advice}");
 }
+
+/// A container can print the words of any gatekeeper.
+#[test]
+fn the_output_of_a_container_is_no_refusal_of_a_write() {
+    for words in
+        ["json: unknown field \"colour\"", "User \"app\" cannot login", "admission webhook \"x\" denied"]
+    {
+        let last = json!({"reason": "Error", "exitCode": 1, "message": words});
+        let crashes =
+            json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": last}});
+        let pod = pod_of_two(&json!({"state": {}}), &crashes);
+        let cause = ask(WEB, &blocked_by_pod(pod, "CrashLoopBackOff"), &calm()).root_cause.unwrap();
+        assert_eq!(cause.meaning, "has a container that exits again and again");
+        assert!(cause.message.ends_with(words), "{}", cause.message);
+    }
+}
