@@ -1,6 +1,8 @@
 //! One walk over edges, from an object to the leaf at which the cause of its state lies: the first of its neighbours that
 //! leads to an obstacle, or else to mere progress, or else its own words.
 
+use std::collections::HashMap;
+
 use catena_cluster::{Identity, State, text};
 
 use super::{
@@ -17,22 +19,28 @@ const MAX_WAYS: usize = 16;
 /// Finds the root cause of the state of an object, if it is not well.
 pub fn explain<'n>(asked: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let mut path = vec![asked];
-    let cause = walk(&mut path, facts)?;
+    let cause = walk(&mut path, &mut HashMap::new(), facts)?;
     Some(Finding { cause, path })
 }
 
-fn walk<'n>(path: &mut Vec<&'n Node>, facts: &Facts<'n>) -> Option<Cause> {
+/// Each object is walked once, because the ways to it can be many, and those from it as well.
+fn walk<'n>(
+    path: &mut Vec<&'n Node>,
+    walked: &mut HashMap<&'n str, Option<Cause>>,
+    facts: &Facts<'n>,
+) -> Option<Cause> {
     let Step { ways, only_obstacles, own } = step(path.last().copied()?, facts)?;
     let length = path.len();
     let mut progress: Option<Finding> = None;
     for way in ways.into_iter().take(MAX_WAYS) {
         // Objects may name each other.
         let is_known = |next: &&Node| path.iter().any(|known| known.identity.uid == next.identity.uid);
-        if way.iter().any(is_known) {
-            continue;
-        }
+        let Some(end) = way.last().filter(|_| !way.iter().any(is_known)) else { continue };
+        let end = end.identity.uid.as_str();
         path.extend(way);
-        match walk(path, facts) {
+        let found = walked.get(end).cloned().unwrap_or_else(|| walk(path, walked, facts));
+        walked.insert(end, found.clone());
+        match found {
             Some(cause) if !cause.is_progress => return Some(cause),
             Some(cause) if progress.is_none() && !only_obstacles => {
                 progress = Some(Finding { cause, path: path.clone() });

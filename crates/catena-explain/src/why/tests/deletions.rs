@@ -358,6 +358,31 @@ fn two_objects_that_name_each_other_as_blockers_end_the_walk() {
     assert_eq!(answer.sentence, expected);
 }
 
+/// Whoever may write statuses must not be able to hang those who ask.
+#[test]
+fn objects_of_which_each_names_one_far_below_it_are_walked_once() {
+    let name = |level: usize| format!("web-{level}");
+    for far in [2, 28] {
+        let objects: Vec<_> = (0..=28)
+            .map(|level| {
+                let status = if level == 28 {
+                    json!({"conditions": [condition("Ready", "True", "", "")]})
+                } else {
+                    let blocker =
+                        json!({"kind": "Shop", "name": name(28.min(level + far)), "reason": "Waits"});
+                    json!({"conditions": [condition("Ready", "False", "Waits", "")], "blockedBy": blocker})
+                };
+                let owner = level.checked_sub(1).map(|above| format!("Shop/{}", name(above)));
+                object("example.com/v1", "Shop", &name(level), owner.as_deref(), json!({"status": status}))
+            })
+            .collect();
+        let began = std::time::Instant::now();
+        let cause = ask_exactly("Shop/web-0", &objects, &calm()).root_cause.unwrap();
+        assert_eq!(cause.object.name, name(27));
+        assert!(began.elapsed().as_secs() < 5, "{far}: {:?}", began.elapsed());
+    }
+}
+
 #[test]
 fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
     let report = json!({
