@@ -205,6 +205,10 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
         let state = match ready.status.as_str() {
             "True" if lacks_replicas(object, &ready.type_) => {
                 let progress = find("Progressing").unwrap_or(ready);
+                // Paused, or aborted.
+                if progress.status != "True" {
+                    return Some(Health::said(State::Stuck, progress));
+                }
                 return Some(Health {
                     reason: "Progressing".into(),
                     ..Health::said(State::Moving, progress)
