@@ -115,17 +115,26 @@ fn add_blocker<'n>(
 ) -> bool {
     let is_itself = facts::is_same(&node.identity, blocker);
     let way = objects::way_to(node, &|below| facts::is_same(&below.identity, blocker)).filter(|_| !is_itself);
+    let since = cause.since.or(node.health.since.filter(|_| is_itself));
+    let own = Some(cause.clone().since(since));
     if let Some(way) = way {
-        // It may be well by now: the status is about to follow.
-        let first = vec![way[0]];
-        step.ways.extend([way, first]);
-        return false;
+        let end = way[way.len() - 1].health.state;
+        // Its own words are from before, or there are none.
+        let is_silent = cause.reason == "NotReported" && matches!(end, State::Present | State::Moving);
+        if is_silent || matches!(end, State::Present | State::Done) {
+            step.own = own;
+        }
+        if !is_silent {
+            // It may be well by now: the status is about to follow.
+            let first = vec![way[0]];
+            step.ways.extend([way, first]);
+        }
+        return is_silent;
     }
     if !is_itself && facts.surroundings.related.find(blocker).is_some() {
         return false;
     }
     // Its controller cannot continue; or another object is gone, or may not be read.
-    let since = cause.since.or(node.health.since.filter(|_| is_itself));
-    step.own = Some(cause.clone().since(since));
+    step.own = own;
     !is_itself || contest::told(node).is_none()
 }

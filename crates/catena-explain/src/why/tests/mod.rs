@@ -9,6 +9,7 @@ mod installations;
 mod leases;
 mod placement;
 mod pods;
+mod progress;
 mod reasons;
 mod scene;
 mod scenes;
