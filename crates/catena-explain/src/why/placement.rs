@@ -155,6 +155,11 @@ pub fn hangs(pod: &Node, now: Timestamp) -> bool {
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
+/// Whether the scheduler waits for the volume of a claim.
+pub fn has_node(claim: &Node) -> bool {
+    claim.object.annotations().contains_key(SELECTED_NODE)
+}
+
 /// Why a claim has no volume. Its class exists, if it could be looked for.
 pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     let message = warnings::message(claim, facts);
@@ -169,11 +174,10 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     let Some(named) = edges::class_of(claim) else { return cause("ClaimWithoutClass", "no class", &[]) };
     let class = facts.surroundings.related.find(&named);
     let of_class = |pointer: &str| class.and_then(|class| text(&class.object, pointer)).unwrap_or_default();
-    let has_node = claim.object.annotations().contains_key(SELECTED_NODE);
     let named = named.to_string();
     match of_class("/provisioner") {
         "kubernetes.io/no-provisioner" => cause("NoVolumeFits", "volumes by hand", &[("{class}", &named)]),
-        _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node => {
+        _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node(claim) => {
             cause("WaitsForPod", "unused claim", &[])
         }
         provisioner => {
