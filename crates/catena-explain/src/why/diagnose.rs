@@ -89,6 +89,10 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
             let above = finding.path.iter().copied().filter(|node| is_below(&node));
             remarks.extend(above.filter_map(deletion::held_for_backup));
+            let is_asked = finding.cause.object.uid == facts.asked.identity.uid;
+            if is_asked && facts.asked.identity.group().contains('.') {
+                remarks.extend(phases(facts.asked));
+            }
         }
     }
     if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {
@@ -124,11 +128,15 @@ fn own_words(node: &Node) -> Vec<String> {
             let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
             format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
         });
-    let phases = ["phase", "state", "health/status"].into_iter().filter_map(|field| {
+    conditions.chain(phases(node)).collect()
+}
+
+fn phases(node: &Node) -> impl Iterator<Item = String> {
+    ["phase", "phaseReason", "state", "health/status"].into_iter().filter_map(|field| {
         let phase = text(&node.object, &format!("/status/{field}"))?;
-        Some(format!("its status.{} is {phase}", field.replace('/', ".")))
-    });
-    conditions.chain(phases).collect()
+        let is_told = phase.is_empty() || phase == node.health.reason;
+        (!is_told).then(|| format!("its status.{} is {phase}", field.replace('/', ".")))
+    })
 }
 
 /// What will not happen, because the spec of an object says so.

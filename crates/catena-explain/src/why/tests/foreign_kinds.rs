@@ -152,3 +152,24 @@ fn a_schedule_is_well_while_its_job_runs() {
 fn owned_pod(name: &str, status: &Value) -> DynamicObject {
     object("v1", "Pod", name, Some("ReplicaSet/web"), json!({"status": status}))
 }
+
+#[test]
+fn children_that_are_well_or_have_no_status_are_no_progress_of_their_owner() {
+    let unready = |reason: &str| condition("Ready", "False", reason, "as it says");
+    let refused = json!({"status": {"conditions": [unready("SecretSyncedError")]}});
+    let external = object("external-secrets.io/v1", "ExternalSecret", "db", None, refused);
+    let secret = object("v1", "Secret", "db", Some("ExternalSecret/db"), json!({}));
+    let told = explained("ExternalSecret/db", &[external, secret], &calm());
+    assert!(told.contains("follow the message"), "{told}");
+    let conditions = [unready("ClusterIsNotReady")];
+    let status =
+        json!({"conditions": conditions, "phase": "Not enough disk space", "phaseReason": "db-1 is full"});
+    let cluster = object("postgresql.cnpg.io/v1", "Cluster", "db", None, json!({"status": status}));
+    let service =
+        object("v1", "Service", "db-rw", Some("Cluster/db"), json!({"status": {"loadBalancer": {}}}));
+    let mut pod = serving("db-1");
+    pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Cluster/db".into();
+    let told = explained("Cluster/db", &[cluster, service, pod], &calm());
+    assert!(told.contains("follow the message"), "{told}");
+    assert!(told.contains("its status.phaseReason is db-1 is full"), "{told}");
+}
