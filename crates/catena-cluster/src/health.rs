@@ -118,6 +118,7 @@ pub fn health(object: &DynamicObject) -> Health {
         .or_else(|| (types == Some(("batch/v1", "Job"))).then(|| job(object)))
         .or_else(|| by_conditions(object, is_ours))
         .or_else(|| by_numbers(object))
+        .or_else(|| Some(Health::new(State::Stuck, "", error(object)?)))
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
@@ -152,7 +153,7 @@ pub fn ended(object: &DynamicObject) -> Option<Health> {
     let phase = text(object, "/status/phase").unwrap_or_default();
     let state = match phase.to_lowercase().as_str() {
         "succeeded" | "completed" | "complete" | "done" => State::Done,
-        "failed" | "error" => State::Failed,
+        "failed" | "failedvalidation" | "partiallyfailed" | "error" => State::Failed,
         _ => {
             // A failed Workflow of Argo is completed, too, and a Rollout that serves.
             let completed = is("Completed", "True").filter(|_| number(object, "/spec/replicas").is_none())?;
@@ -160,7 +161,17 @@ pub fn ended(object: &DynamicObject) -> Option<Health> {
             return Some(Health::said(if has_failed { State::Failed } else { State::Done }, completed));
         }
     };
-    Some(Health::new(state, phase, text(object, "/status/message").unwrap_or_default()))
+    Some(Health::new(
+        state,
+        phase,
+        text(object, "/status/message").or_else(|| error(object)).unwrap_or_default(),
+    ))
+}
+
+/// What went wrong, in the fields of other projects.
+fn error(object: &DynamicObject) -> Option<&str> {
+    let fields = ["error", "error/message", "failureReason", "validationErrors/0"];
+    fields.iter().find_map(|field| text(object, &format!("/status/{field}")).filter(|said| !said.is_empty()))
 }
 
 /// A Job that has not ended. One that runs may have no condition.
@@ -422,6 +433,28 @@ mod tests {
         assert_eq!(phase("Completed"), Some((State::Done, "no disk".into())));
         assert_eq!(phase("Failed"), Some((State::Failed, "no disk".into())));
         assert_eq!(phase("InProgress"), None);
+    }
+
+    #[test]
+    fn a_backup_that_failed_says_so_by_its_phase_or_by_an_error() {
+        for (api_version, status, expected) in [
+            (
+                "velero.io/v1",
+                json!({"phase": "FailedValidation", "validationErrors": ["no place"]}),
+                State::Failed,
+            ),
+            ("velero.io/v1", json!({"phase": "PartiallyFailed", "failureReason": "no place"}), State::Failed),
+            ("postgresql.cnpg.io/v1", json!({"phase": "failed", "error": "no place"}), State::Failed),
+            (
+                "snapshot.storage.k8s.io/v1",
+                json!({"readyToUse": false, "error": {"message": "no place"}}),
+                State::Stuck,
+            ),
+        ] {
+            let object = json!({"apiVersion": api_version, "kind": "Backup", "metadata": {"name": "x"}, "status": status});
+            let health = health(&serde_json::from_value(object).unwrap());
+            assert_eq!((health.state, &*health.message), (expected, "no place"), "{api_version}");
+        }
     }
 
     #[test]
