@@ -539,6 +539,32 @@ mod tests {
             pod(with(&json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]))),
             (State::Stuck, "Unschedulable".into())
         );
+        let ended = |code: i64, said: &str| json!({"name": "a", "state": {"terminated": {"reason": "Error", "exitCode": code, "message": said}}});
+        for (status, message) in [
+            (
+                json!({"containerStatuses": [ended(0, "bye"), ended(1, "no space")]}),
+                "exit code 1, and said: no space",
+            ),
+            (
+                json!({"initContainerStatuses": [ended(2, "no db")], "containerStatuses": [ended(0, "")]}),
+                "exit code 2, and said: no db",
+            ),
+            (
+                json!({"containerStatuses": [{"name": "b", "state": {"waiting": {"reason": "ErrImagePull", "message": "no image"}}}, ended(1, "no space")]}),
+                "no image",
+            ),
+            (
+                json!({"reason": "Evicted", "message": "low on memory", "containerStatuses": [ended(137, "x")]}),
+                "low on memory",
+            ),
+        ] {
+            let mut body =
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "status": status});
+            if body.pointer("/status/containerStatuses/0/state/waiting").is_none() {
+                body["status"]["phase"] = "Failed".into();
+            }
+            assert_eq!(health(&serde_json::from_value(body).unwrap()).message, message);
+        }
         assert_eq!(pod(with(&json!([{"type": "Ready", "status": "True"}]))).0, State::Ready);
         assert_eq!(
             pod(json!({"status": {"phase": "Failed", "reason": "Evicted"}})),
