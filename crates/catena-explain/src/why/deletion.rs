@@ -46,11 +46,12 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     }
     if let Some(finalizer) = objects::holders(node).next() {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
-        let is_stuck = |below: &Node| matches!(below.health.state, State::Stuck | State::Failed);
-        let is_warned = |found: &Node| {
-            found.health.state == State::Moving && warnings::current(found, facts).next().is_some()
+        let is_at_fault = |node: &Node| match node.health.state {
+            State::Stuck | State::Failed => true,
+            State::Moving => warnings::current(node, facts).next().is_some(),
+            _ => false,
         };
-        let fails = |found: &&Node| is_warned(found) || objects::way_to(found, &is_stuck).is_some();
+        let fails = |found: &&Node| objects::path_to(found, &is_at_fault).is_some();
         let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }

@@ -436,6 +436,52 @@ fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
     assert!(fails.meaning.contains("Pod Security level"), "{}", fails.meaning);
 }
 
+#[test]
+fn a_held_object_leads_to_its_backup_that_does_not_go_on() {
+    let report = |backup: &str| {
+        json!({
+            "uid": "BasicDeployment/web", "state": "Running", "since": THEN, "reason": "BackupRunning",
+            "backup": format!("{backup} vault/web-1"), "message": "the backup is running",
+        })
+    };
+    let told = |backup: Vec<DynamicObject>, warnings: Vec<Warning>| {
+        let metadata = json!({
+            "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],
+            "annotations": {"catena.dev/backup-status": report(&backup[0].types.as_ref().unwrap().kind).to_string()},
+        });
+        let held = deployment(deleted(ready(), metadata));
+        let uid = backup[0].metadata.uid.clone().unwrap();
+        let related = Related { found: grow(&uid, &backup).into_iter().collect(), ..Related::default() };
+        let surroundings = Surroundings { related, warnings, ..calm() };
+        let cause = ask_exactly("BasicDeployment/web", &[held], &surroundings).root_cause.unwrap();
+        (cause.object.to_string(), cause.reason)
+    };
+    let backup = |api_version: &str, kind: &str, mut body: Value| {
+        body["metadata"] = json!({"namespace": "vault"});
+        object(api_version, kind, "web-1", None, body)
+    };
+    let late =
+        [condition("Failed", "True", "DeadlineExceeded", "Job was active longer than specified deadline")];
+    for (backup, reason) in [
+        (backup("batch/v1", "Job", json!({"spec": {"suspend": true}})), "Suspended"),
+        (backup("batch/v1", "Job", json!({"status": {"conditions": late}})), "DeadlineExceeded"),
+        (backup("postgresql.cnpg.io/v1", "Backup", json!({"status": {"phase": "failed"}})), "failed"),
+    ] {
+        let name = format!("{}/web-1", backup.types.as_ref().unwrap().kind);
+        assert_eq!(told(vec![backup], vec![]), (name, reason.to_owned()));
+    }
+    let mut pod = waiting("web-1-x", "ContainerCreating", "");
+    pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/web-1".into();
+    let warning = Warning {
+        about: "Pod/web-1-x".into(),
+        reason: "FailedMount".into(),
+        message: "no such secret".into(),
+        ..Warning::default()
+    };
+    let below = vec![backup("batch/v1", "Job", json!({"status": {"active": 1}})), pod];
+    assert_eq!(told(below, vec![warning]), ("Pod/web-1-x".to_owned(), "FailedMount".to_owned()));
+}
+
 #[tokio::test]
 async fn the_surroundings_of_a_child_that_was_left_behind_are_read_once() {
     let child = json!({
