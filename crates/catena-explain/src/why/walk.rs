@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use catena_cluster::{Identity, State, text};
 
 use super::{
-    Cause, Facts, Finding, Step, command, contest, deletion, edges, facts, leaf, objects, settings,
-    unreported,
+    Cause, Facts, Finding, Step, command, contest, controllers, deletion, edges, facts, leaf, objects,
+    settings, unreported,
 };
 use crate::Node;
 
@@ -94,7 +94,11 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
     let cause = || match (doubt, blocker) {
         _ if !is_healthy => Some(leaf::own(node, facts)),
-        (Some(doubt), _) => Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)),
+        (Some(doubt), _) => {
+            let stale = controllers::controller_of(&node.identity);
+            let stale = stale.and_then(|controller| facts.not_running(&node.identity, controller));
+            stale.or_else(|| Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)))
+        }
         (None, Some((blocker, cause))) if is_blocked => {
             let cause = Cause { object: node.identity.clone(), ..cause };
             Some(cause.meaning(format!("reports that {blocker} blocks it")))

@@ -42,6 +42,9 @@ fn an_object_is_called_ready_only_if_as_many_pods_are() {
     assert_eq!((gone.well, gone.exit_code()), (false, 5));
     let expected = "BasicDeployment/web is not ready: BasicReplicaSet/web reports that 3 replicas serve, but 0 of its pods are ready (StatusContradictory";
     assert!(gone.sentence.starts_with(expected), "{}", gone.sentence);
+    let two = [&well[..], &[serving("web-1"), serving("web-2")]].concat();
+    let stale = ask_exactly(WEB, &two, &super::scene::without("basic-replicaset-controller"));
+    assert_eq!(stale.root_cause.unwrap().reason, "ControllerNotRunning");
     let crashing = waiting("web-3", "CrashLoopBackOff", "back-off");
     let pods = [serving("web-1"), serving("web-2"), crashing];
     let answer = ask(WEB, &[&well[..], &pods].concat(), &calm());
