@@ -181,7 +181,7 @@ fn status_refused<'f>(node: &'f Node, facts: &'f Facts) -> Option<&'f Warning> {
 fn own(node: &Node, fallback: &str) -> Cause {
     let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let row = reasons::describe_of(identity, reason);
+    let row = reasons::describe_of(identity, reason).or_else(|| reasons::describe_command(reason));
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
     let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
     let message = said.or_else(done).unwrap_or_default();
@@ -200,7 +200,10 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
         let message = if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() };
         cause.message(message).since(reported_at)
     };
-    if let Some(target) = &facts.surroundings.missing_target {
+    let reported = bound.map_or("", |bound| &bound.reason);
+    // It may name a target in another namespace.
+    let is_missing = matches!(reported, "" | "TargetNotFound");
+    if let Some(target) = facts.surroundings.missing_target.as_ref().filter(|_| is_missing) {
         let cause = not_bound(node, "TargetNotFound");
         return told(cause.in_case("missing target", &[("{target}", &target.to_string())]));
     }
@@ -209,10 +212,10 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
     }
     let runs = facts.verdict(BINDER) == Verdict::Runs;
     let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
-    match bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty()) {
-        Some(reason) => told(not_bound(node, reason)),
+    match reported {
         // It has not been bound for as long as it exists.
-        None => foreign(node, facts).unwrap_or_else(|| told(not_bound(node, silent)).since(node.created)),
+        "" => foreign(node, facts).unwrap_or_else(|| told(not_bound(node, silent)).since(node.created)),
+        reason => told(not_bound(node, reason)),
     }
 }
 

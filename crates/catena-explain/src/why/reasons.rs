@@ -57,6 +57,11 @@ pub fn describe_binding(reason: &str) -> Option<&'static Row> {
     find(part(BINDING), reason).or_else(|| describe(reason))
 }
 
+/// The row of a reason that command-runner reports of a command, of whatever group.
+pub fn describe_command(reason: &str) -> Option<&'static Row> {
+    find(part("commands"), reason).or_else(|| find(part(BINDING), reason))
+}
+
 /// The words of a case of a reason.
 pub fn case(name: &str) -> Option<&'static Row> {
     find(part(CASES), name)

@@ -532,8 +532,13 @@ fn a_command_that_is_reported_in_an_annotation_is_explained_by_that() {
             ..Warning::default()
         });
         let answer = ask(uid, &[deployment(ready()), polish], &surroundings);
+        if let Some(cause) = answer.root_cause.as_ref().filter(|cause| cause.reason == "RuleFailed") {
+            assert_eq!(cause.meaning, "waits, because it cannot be determined whether it may run");
+            assert!(cause.advice.starts_with("correct the expression"), "{}", cause.advice);
+        }
         (answer.well, answer.root_cause.map(|cause| cause.reason))
     };
+    assert_eq!(reason("Unknown", "RuleFailed"), (false, Some("RuleFailed".into())));
     assert_eq!(reason("True", "Complete"), (true, None));
     assert_eq!(reason("Unknown", "Paused"), (false, Some("Paused".into())));
     assert_eq!(reason("False", "Superseded"), (false, Some("Superseded".into())));

@@ -275,6 +275,11 @@ fn a_command_that_was_never_bound_is_not_said_to_have_been_bound() {
     let replaced = refused("TargetReplaced");
     assert_eq!(replaced.meaning, "is for another object than the one that has the name of its target now");
     assert!(refused("TargetNotFound").advice.contains("for a former target"), "only a new command helps");
+    let missing = Identity { kind: "BasicDeployment".into(), name: "web".into(), ..Identity::default() };
+    let bound = json!({"status": {"conditions": [condition("Bound", "False", "CrossNamespace", "why")]}});
+    let elsewhere = Surroundings { missing_target: Some(missing), ..calm() };
+    let answer = ask("BasicDeploymentRestart/r1", &[command("r1", false, bound)], &elsewhere);
+    assert_eq!(answer.root_cause.unwrap().reason, "CrossNamespace");
     // Its own kind is meant, and not the one of a child.
     assert_eq!(refused("KindNotServed").meaning, "is for a kind that the cluster does not serve");
 }
