@@ -92,7 +92,15 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     let holder = finalizer.held_by.as_deref();
     let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
     let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
-    let cause = cause.in_case("finalizer", &[("{finalizer}", &finalizer.name), ("{by}", &by)]);
+    let case = |name: &str, user: &str| {
+        let names = [("{finalizer}", finalizer.name.as_str()), ("{by}", &by), ("{user}", user)];
+        cause.clone().in_case(name, &names)
+    };
+    let cause = match finalizer.name.as_str() {
+        "kubernetes.io/pvc-protection" => case("volume in use", "pod"),
+        "kubernetes.io/pv-protection" => case("volume in use", "claim"),
+        _ => case("finalizer", ""),
+    };
     // Only controllers from our charts are known well enough to be called missing.
     let mut seen = facts.surroundings.controllers.seen.iter();
     let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));

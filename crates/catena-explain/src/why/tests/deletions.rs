@@ -347,6 +347,19 @@ async fn an_old_child_is_read_with_its_dependents_whatever_its_group() {
 }
 
 #[test]
+fn a_claim_that_a_pod_uses_is_gone_once_none_does() {
+    for (kind, finalizer, user) in [
+        ("PersistentVolumeClaim", "kubernetes.io/pvc-protection", "until no pod uses it"),
+        ("PersistentVolume", "kubernetes.io/pv-protection", "until no claim uses it"),
+    ] {
+        let held = object("v1", kind, "data", None, json!({"metadata": held(finalizer)}));
+        let cause = ask_exactly(&format!("{kind}/data"), &[held], &calm()).root_cause.unwrap();
+        assert!(cause.meaning.ends_with(user), "{}", cause.meaning);
+        assert!(cause.advice.contains("kubectl -n shop describe persistentvolume"), "{}", cause.advice);
+    }
+}
+
+#[test]
 fn two_objects_that_name_each_other_as_blockers_end_the_walk() {
     let body =
         |other: &str| json!({"status": {"blockedBy": {"kind": other, "name": "web", "reason": "Waits"}}});
@@ -480,6 +493,24 @@ fn a_held_object_leads_to_its_backup_that_does_not_go_on() {
     };
     let below = vec![backup("batch/v1", "Job", json!({"status": {"active": 1}})), pod];
     assert_eq!(told(below, vec![warning]), ("Pod/web-1-x".to_owned(), "FailedMount".to_owned()));
+}
+
+#[tokio::test]
+async fn the_events_of_the_namespace_of_a_backup_are_read() {
+    let report = json!({"uid": "BasicDeployment/web", "backup": "Job vault/web-1"}).to_string();
+    let metadata = json!({
+        "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"], "annotations": {"catena.dev/backup-status": report},
+    });
+    let (cluster, _) = serving_cluster(|uri| {
+        let event = json!({"metadata": {"name": "e"}, "type": "Warning", "reason": "FailedCreate", "involvedObject": {"uid": "j"}});
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [event]});
+        uri.contains("/namespaces/vault/events?").then_some(list)
+    });
+    let mut surroundings = Surroundings::default();
+    let held = alone(deployment(deleted(ready(), metadata))).unwrap();
+    read_related(&cluster, &held, &mut surroundings).await;
+    let read: Vec<_> = surroundings.warnings.iter().map(|warning| warning.reason.as_str()).collect();
+    assert_eq!(read, ["FailedCreate"]);
 }
 
 #[tokio::test]
