@@ -5,7 +5,7 @@ use catena_api::{command::BOUND, keys};
 use catena_cluster::{Identity, State, conditions, replicas, run_record, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{Facts, reasons};
+use super::{Facts, facts, reasons};
 use crate::{Finalizer, Node};
 
 /// The controller that binds commands.
@@ -145,9 +145,12 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
     children.into_iter()
 }
 
-/// Whether a pod has ended and its owner has made another one: it can be left for weeks.
+/// Whether an object has failed and its owner has made another one: it can be left for weeks.
 fn is_replaced(child: &Node, owner: &Node) -> bool {
-    let owner = (owner.identity.group(), owner.identity.kind.as_str());
+    let failed_at = child.health.since.or(child.created);
+    let is_next = |other: &Node| other.identity.kind == child.identity.kind && other.created > failed_at;
+    let of = (owner.identity.group(), owner.identity.kind.as_str());
     child.health.state == State::Failed
-        && matches!(owner, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"))
+        && (matches!(of, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"))
+            || owner.children.iter().any(is_next))
 }
