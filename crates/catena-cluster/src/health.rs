@@ -122,10 +122,14 @@ pub fn health(object: &DynamicObject) -> Health {
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
-/// A status that is about an older spec. Some kinds write the generation as a text.
+/// A status that is about an older spec. Some kinds write the generation as a text. The numbers of a new DaemonSet are zeros.
 fn behind(object: &DynamicObject) -> Option<Health> {
-    let observed = object.data.pointer("/status/observedGeneration")?;
-    let observed = observed.as_i64().or_else(|| observed.as_str()?.parse().ok())?;
+    let is_daemon_set = object.types.as_ref().is_some_and(|types| types.kind == "DaemonSet");
+    let observed = match object.data.pointer("/status/observedGeneration") {
+        Some(observed) => observed.as_i64().or_else(|| observed.as_str()?.parse().ok())?,
+        None if is_daemon_set => 0,
+        None => return None,
+    };
     let generation = object.metadata.generation.filter(|generation| *generation != observed)?;
     let message =
         format!("its status is for generation {observed}, but its spec has generation {generation}");

@@ -76,7 +76,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             remarks.extend(command::overlooked(facts));
             remarks.extend(at_rest(facts.asked));
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
-            if facts.asked.health.state == State::Present {
+            if matches!(facts.asked.health.state, State::Present | State::Ready) {
                 remarks.extend(own_words(facts.asked));
             }
             if facts.asked.health.state != State::Done {
@@ -103,9 +103,9 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(unreported::updating(facts));
-    remarks.extend(facts.asked.all().filter_map(|node| {
-        let message = condition_message(node, "UnreadParameters")?;
-        Some(format!("{}: {message}", node.identity))
+    remarks.extend(facts.asked.all().flat_map(|node| {
+        let told = ["UnreadParameters", "RestartBlocked"].map(|type_| condition_message(node, type_));
+        told.into_iter().flatten().map(|message| format!("{}: {message}", node.identity))
     }));
     remarks.extend(command::outlived(facts));
     let waiting = facts.asked.children.iter().filter(|child| objects::is_waiting(child)).count();
@@ -120,15 +120,22 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     remarks
 }
 
-/// What an object says of itself in words that only its project knows.
+/// Parts of words that mean nothing good in any project.
+const BAD: [&str; 6] = ["Degraded", "Error", "Failed", "Invalid", "Pressure", "Unavailable"];
+
+/// What an object says of itself in words that only its project knows; beside its readiness, what speaks against it.
 fn own_words(node: &Node) -> Vec<String> {
-    let open = conditions(&node.object).into_iter().filter(|found| found.status != "True");
+    let says_no_more = node.health.state == State::Present;
+    let is_bad = |words: &str| BAD.iter().any(|bad| words.contains(bad));
+    let telling = conditions(&node.object)
+        .into_iter()
+        .filter(|found| if found.status == "True" { is_bad(&found.type_) } else { says_no_more });
     let conditions =
-        open.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
+        telling.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
             let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
             format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
         });
-    conditions.chain(phases(node)).collect()
+    conditions.chain(phases(node).filter(|phase| says_no_more || is_bad(phase))).collect()
 }
 
 fn phases(node: &Node) -> impl Iterator<Item = String> {
@@ -142,7 +149,7 @@ fn phases(node: &Node) -> impl Iterator<Item = String> {
 /// What will not happen, because the spec of an object says so.
 fn at_rest(node: &Node) -> Vec<String> {
     let is_set = |field: &&str| node.object.data["spec"][*field] == true;
-    let set = ["paused", "suspend"].into_iter().filter(is_set);
+    let set = ["paused", "suspend", "unschedulable"].into_iter().filter(is_set);
     let set =
         set.map(|field| format!("its spec.{field} is true: it begins nothing new until that is changed"));
     let zero = |pointer: &str| number(&node.object, pointer) == Some(0);

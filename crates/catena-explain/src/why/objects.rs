@@ -16,6 +16,9 @@ pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
     if node.health.state != State::Ready {
         return None;
     }
+    if let Some(child) = lost_child(node).filter(|_| !facts.surroundings.is_incomplete) {
+        return Some(format!("reports that it is ready, but its child {child} was not found"));
+    }
     let (serving, wanted) = replicas(&node.object)?;
     if let Some(serving) = serving.filter(|serving| *serving < wanted) {
         return Some(format!("reports that it is ready, and also that {serving} of {wanted} replicas serve"));
@@ -28,6 +31,15 @@ pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
     let ready = ready_pods(node);
     (!facts.surroundings.is_incomplete && counts_pods && ready < wanted)
         .then(|| format!("reports that {wanted} replicas serve, but {ready} of its pods are ready"))
+}
+
+/// The child that the status of a BasicDeployment names, if it is none of its dependents.
+fn lost_child(node: &Node) -> Option<Identity> {
+    let text = |field: &str| text(&node.object, &format!("/status/child/{field}"));
+    let namespace = node.identity.namespace.as_deref();
+    let named = Identity::new(text("apiVersion")?, text("kind")?, namespace, text("name")?);
+    let is_it = |child: &Node| facts::is_same(&child.identity, &named);
+    (node.identity.group() == keys::GROUP && !node.children.iter().any(is_it)).then_some(named)
 }
 
 /// Whether an object reports to be ready, and as many pods are as it shall have replicas, if it has any.

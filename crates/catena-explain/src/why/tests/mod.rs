@@ -7,6 +7,7 @@ mod evidence;
 mod foreign_kinds;
 mod installations;
 mod leases;
+mod notes;
 mod placement;
 mod pods;
 mod progress;
