@@ -17,7 +17,7 @@ use super::{
 use crate::Node;
 
 /// The controller that carries out commands.
-const RUNNER: &str = "command-runner";
+pub const RUNNER: &str = "command-runner";
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";
 /// The condition of an object that a controller is at work on.
@@ -111,10 +111,12 @@ pub fn outlived(facts: &Facts) -> Option<String> {
     if facts.now.duration_since(over) < REPORT_GRACE {
         return None;
     }
-    let why = match facts.verdict(REAPER) {
-        Verdict::Down(down) => down,
-        Verdict::Unknown(why) => format!("whether {REAPER} is running is unknown ({why})"),
-        Verdict::Runs => format!(
+    let warning = warnings::current(node, facts).find(|warning| warning.by == REAPER);
+    let why = match (facts.verdict(REAPER), warning) {
+        (Verdict::Down(down), _) => down,
+        (_, Some(Warning { reason, message, .. })) => format!("{REAPER} warns of {reason}: {message}"),
+        (Verdict::Unknown(why), None) => format!("whether {REAPER} is running is unknown ({why})"),
+        (Verdict::Runs, None) => format!(
             "{REAPER} keeps it, as a command that a tool declares or that was created again (its labels, annotations and Events tell), or its values have no entry for the kind"
         ),
     };

@@ -43,7 +43,7 @@ fn an_object_is_called_ready_only_if_as_many_pods_are() {
     let expected = "BasicDeployment/web is not ready: BasicReplicaSet/web reports that 3 replicas serve, but 0 of its pods are ready (StatusContradictory";
     assert!(gone.sentence.starts_with(expected), "{}", gone.sentence);
     let two = [&well[..], &[serving("web-1"), serving("web-2")]].concat();
-    let stale = ask_exactly(WEB, &two, &super::scene::without("basic-replicaset-controller"));
+    let stale = ask_exactly(WEB, &two, &without("basic-replicaset-controller"));
     assert_eq!(stale.root_cause.unwrap().reason, "ControllerNotRunning");
     let crashing = waiting("web-3", "CrashLoopBackOff", "back-off");
     let pods = [serving("web-1"), serving("web-2"), crashing];
