@@ -76,7 +76,7 @@ fn remedies(obstacles: &str) -> Vec<&'static str> {
 /// The obstacles in a message such as `0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.
 /// preemption: …`, in its own words.
 fn obstacles(message: &str) -> &str {
-    let said = message.split(" preemption:").next().unwrap_or_default();
+    let said = message.split(". ").next().unwrap_or_default();
     let said = said.split_once("nodes are available: ").map_or(said, |(_, list)| list);
     said.trim_end_matches(['.', ' '])
 }
@@ -198,6 +198,10 @@ mod tests {
                 "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu. preemption: 0/4 nodes are \
                  available: 1 Preemption is not helpful for scheduling, 3 No preemption victims found.",
                 "1 node(s) were unschedulable, 3 Insufficient cpu",
+            ),
+            (
+                "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available.",
+                "1 Insufficient cpu",
             ),
             (
                 "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
