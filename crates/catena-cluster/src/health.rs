@@ -122,7 +122,8 @@ pub fn health(object: &DynamicObject) -> Health {
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
-/// A status that is about an older spec. Some kinds write the generation as a text. The numbers of a new DaemonSet are zeros.
+/// A status that is about an older spec. Some kinds write the generation as a text. The numbers of a new
+/// `DaemonSet` are zeros.
 fn behind(object: &DynamicObject) -> Option<Health> {
     let is_daemon_set = object.types.as_ref().is_some_and(|types| types.kind == "DaemonSet");
     let observed = match object.data.pointer("/status/observedGeneration") {

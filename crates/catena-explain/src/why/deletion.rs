@@ -92,15 +92,12 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     let holder = finalizer.held_by.as_deref();
     let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
     let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
-    let case = |name: &str, user: &str| {
-        let names = [("{finalizer}", finalizer.name.as_str()), ("{by}", &by), ("{user}", user)];
-        cause.clone().in_case(name, &names)
+    let (words, user) = match finalizer.name.as_str() {
+        "kubernetes.io/pvc-protection" => ("volume in use", "pod"),
+        "kubernetes.io/pv-protection" => ("volume in use", "claim"),
+        _ => ("finalizer", ""),
     };
-    let cause = match finalizer.name.as_str() {
-        "kubernetes.io/pvc-protection" => case("volume in use", "pod"),
-        "kubernetes.io/pv-protection" => case("volume in use", "claim"),
-        _ => case("finalizer", ""),
-    };
+    let cause = cause.in_case(words, &[("{finalizer}", &finalizer.name), ("{by}", &by), ("{user}", user)]);
     // Only controllers from our charts are known well enough to be called missing.
     let mut seen = facts.surroundings.controllers.seen.iter();
     let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
@@ -158,12 +155,12 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if reason == "Terminating" { cause.advice("") } else { cause }
 }
 
-/// Whether objects of a kind contain others, which are deleted before them.
-pub fn is_container(identity: &Identity) -> bool {
-    matches!(
-        (identity.group(), identity.kind.as_str()),
-        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
-    )
+/// Whether an object is deleted after others that it contains.
+pub fn waits_for_contents(node: &Node) -> bool {
+    let kind = (node.identity.group(), node.identity.kind.as_str());
+    let is_container =
+        matches!(kind, ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition"));
+    is_container && node.deleted.is_some()
 }
 
 /// Whether an object is inside a deleted namespace, or of the kind of a deleted definition.

@@ -84,11 +84,10 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             }
         }
         Some(finding) => {
-            let is_below = |node: &&&Node| node.identity != finding.cause.object;
-            let held = finding.path.iter().filter(is_below).filter(|node| rolled_back(node).is_some());
+            let above = || finding.path.iter().filter(|node| node.identity != finding.cause.object);
+            let held = above().filter(|node| rolled_back(node).is_some());
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
-            let above = finding.path.iter().copied().filter(|node| is_below(&node));
-            remarks.extend(above.filter_map(deletion::held_for_backup));
+            remarks.extend(above().filter_map(|node| deletion::held_for_backup(node)));
             let is_asked = finding.cause.object.uid == facts.asked.identity.uid;
             if is_asked && facts.asked.identity.group().contains('.') {
                 remarks.extend(phases(facts.asked));

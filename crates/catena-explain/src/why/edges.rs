@@ -5,7 +5,7 @@ use catena_api::keys;
 use catena_cluster::{Identity, State, list, protection, text};
 use serde_json::Value;
 
-use super::{Cause, Facts, deletion, facts, placement, warnings};
+use super::{Cause, Facts, facts, placement, warnings};
 use crate::Node;
 
 /// What an object is to the one that names it; the first ones are read first.
@@ -166,11 +166,6 @@ pub fn terminating_kind(node: &Node) -> Option<&str> {
     }
     let (_, rest) = node.health.message.split_once("the CustomResourceDefinition of ")?;
     rest.split_whitespace().next()
-}
-
-/// Whether the contents of an object explain its state.
-pub fn needs_contents(node: &Node) -> bool {
-    node.deleted.is_some() && deletion::is_container(&node.identity)
 }
 
 /// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.

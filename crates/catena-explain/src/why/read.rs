@@ -55,7 +55,8 @@ pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surr
         related.found.extend(found);
     }
     let all_objects = top.all().chain(namespace.as_ref()).chain(&related.found);
-    let containers: Vec<Node> = all_objects.filter(|node| edges::needs_contents(node)).cloned().collect();
+    let containers: Vec<Node> =
+        all_objects.filter(|node| deletion::waits_for_contents(node)).cloned().collect();
     for container in containers {
         related.contents.extend(contents_of(cluster, &container, gaps).await);
     }
