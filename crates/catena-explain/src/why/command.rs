@@ -203,9 +203,7 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
         cause.message(message).since(reported_at)
     };
     let reported = bound.map_or("", |bound| &bound.reason);
-    // It may name a target in another namespace.
-    let is_missing = matches!(reported, "" | "TargetNotFound");
-    if let Some(target) = facts.surroundings.missing_target.as_ref().filter(|_| is_missing) {
+    if let Some(target) = &facts.surroundings.missing_target {
         let cause = not_bound(node, "TargetNotFound");
         return told(cause.in_case("missing target", &[("{target}", &target.to_string())]));
     }
