@@ -97,7 +97,10 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         (Some(doubt), _) => {
             let stale = controllers::controller_of(&node.identity);
             let stale = stale.and_then(|controller| facts.not_running(&node.identity, controller));
-            stale.or_else(|| Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)))
+            Some(match stale {
+                Some(stale) => stale.message(format!("it {doubt}")),
+                None => Cause::with(&node.identity, "StatusContradictory").meaning(doubt),
+            })
         }
         (None, Some((blocker, cause))) if is_blocked => {
             let cause = Cause { object: node.identity.clone(), ..cause };
