@@ -221,8 +221,8 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
         let state = match ready.status.as_str() {
             "True" if lacks_replicas(object, &ready.type_) => {
                 let progress = find("Progressing").unwrap_or(ready);
-                // Paused, or aborted.
-                if progress.status != "True" {
+                // Paused, or aborted. A paused Deployment is scaled nevertheless.
+                if progress.status != "True" && progress.reason != "DeploymentPaused" {
                     return Some(Health::said(State::Stuck, progress));
                 }
                 return Some(Health {
@@ -504,6 +504,12 @@ mod tests {
         };
         assert_eq!(state("apps/v1", "Deployment", deployment(3, 3)).0, State::Ready);
         assert_eq!(state("apps/v1", "Deployment", deployment(1, 4)).0, State::Moving);
+        // It is scaled also while it is paused.
+        let mut paused = deployment(2, 2);
+        paused["status"]["conditions"][1] =
+            json!({"type": "Progressing", "status": "Unknown", "reason": "DeploymentPaused"});
+        paused["spec"]["replicas"] = 2.into();
+        assert_eq!(state("apps/v1", "Deployment", paused).0, State::Moving);
     }
 
     #[test]

@@ -88,10 +88,12 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             let held = above().filter(|node| rolled_back(node).is_some());
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
             remarks.extend(above().filter_map(|node| deletion::held_for_backup(node)));
-            let is_asked = finding.cause.object.uid == facts.asked.identity.uid;
-            if is_asked && facts.asked.identity.group().contains('.') {
-                remarks.extend(phases(facts.asked));
-            }
+            let at = finding.path.last().filter(|node| node.identity == finding.cause.object);
+            let at = at.filter(|node| node.identity.group().contains('.'));
+            remarks.extend(
+                at.into_iter()
+                    .flat_map(|node| phases(node).map(|phase| format!("{}: {phase}", node.identity))),
+            );
         }
     }
     if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {

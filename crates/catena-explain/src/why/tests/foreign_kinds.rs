@@ -185,12 +185,19 @@ fn children_that_are_well_or_have_no_status_are_no_progress_of_their_owner() {
     let conditions = [unready("ClusterIsNotReady")];
     let status =
         json!({"conditions": conditions, "phase": "Not enough disk space", "phaseReason": "db-1 is full"});
-    let cluster = object("postgresql.cnpg.io/v1", "Cluster", "db", None, json!({"status": status}));
+    let cluster = object(
+        "postgresql.cnpg.io/v1",
+        "Cluster",
+        "db",
+        Some("BasicDeployment/web"),
+        json!({"status": status}),
+    );
     let service =
         object("v1", "Service", "db-rw", Some("Cluster/db"), json!({"status": {"loadBalancer": {}}}));
     let mut pod = serving("db-1");
     pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Cluster/db".into();
-    let told = explained("Cluster/db", &[cluster, service, pod], &calm());
+    let web = deployment(not_ready("Progressing", "0 of 3", Value::Null));
+    let told = explained("BasicDeployment/web", &[web, cluster, service, pod], &calm());
     assert!(told.contains("follow the message"), "{told}");
-    assert!(told.contains("its status.phaseReason is db-1 is full"), "{told}");
+    assert!(told.contains("Cluster/db: its status.phaseReason is db-1 is full"), "{told}");
 }
