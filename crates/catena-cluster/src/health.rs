@@ -118,13 +118,19 @@ pub fn health(object: &DynamicObject) -> Health {
         .or_else(|| (types == Some(("batch/v1", "Job"))).then(|| job(object)))
         .or_else(|| by_conditions(object, is_ours))
         .or_else(|| by_numbers(object))
+        .or_else(|| Some(Health::new(State::Stuck, "", error(object)?)))
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
-/// A status that is about an older spec. Some kinds write the generation as a text.
+/// A status that is about an older spec. Some kinds write the generation as a text. The numbers of a new
+/// `DaemonSet` are zeros.
 fn behind(object: &DynamicObject) -> Option<Health> {
-    let observed = object.data.pointer("/status/observedGeneration")?;
-    let observed = observed.as_i64().or_else(|| observed.as_str()?.parse().ok())?;
+    let is_daemon_set = object.types.as_ref().is_some_and(|types| types.kind == "DaemonSet");
+    let observed = match object.data.pointer("/status/observedGeneration") {
+        Some(observed) => observed.as_i64().or_else(|| observed.as_str()?.parse().ok())?,
+        None if is_daemon_set => 0,
+        None => return None,
+    };
     let generation = object.metadata.generation.filter(|generation| *generation != observed)?;
     let message =
         format!("its status is for generation {observed}, but its spec has generation {generation}");
@@ -152,14 +158,25 @@ pub fn ended(object: &DynamicObject) -> Option<Health> {
     let phase = text(object, "/status/phase").unwrap_or_default();
     let state = match phase.to_lowercase().as_str() {
         "succeeded" | "completed" | "complete" | "done" => State::Done,
-        "failed" | "error" => State::Failed,
+        "failed" | "failedvalidation" | "partiallyfailed" | "error" => State::Failed,
         _ => {
             // A failed Workflow of Argo is completed, too, and a Rollout that serves.
-            let completed = is("Completed", "True").filter(|_| number(object, "/spec/replicas").is_none());
-            return completed.map(|completed| Health::said(State::Done, completed));
+            let completed = is("Completed", "True").filter(|_| number(object, "/spec/replicas").is_none())?;
+            let has_failed = matches!(completed.reason.as_str(), "Failed" | "Error");
+            return Some(Health::said(if has_failed { State::Failed } else { State::Done }, completed));
         }
     };
-    Some(Health::new(state, phase, text(object, "/status/message").unwrap_or_default()))
+    Some(Health::new(
+        state,
+        phase,
+        text(object, "/status/message").or_else(|| error(object)).unwrap_or_default(),
+    ))
+}
+
+/// What went wrong, in the fields of other projects.
+fn error(object: &DynamicObject) -> Option<&str> {
+    let fields = ["error", "error/message", "failureReason", "validationErrors/0"];
+    fields.iter().find_map(|field| text(object, &format!("/status/{field}")).filter(|said| !said.is_empty()))
 }
 
 /// A Job that has not ended. One that runs may have no condition.
@@ -204,6 +221,10 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
         let state = match ready.status.as_str() {
             "True" if lacks_replicas(object, &ready.type_) => {
                 let progress = find("Progressing").unwrap_or(ready);
+                // Paused, or aborted. A paused Deployment is scaled nevertheless.
+                if progress.status != "True" && progress.reason != "DeploymentPaused" {
+                    return Some(Health::said(State::Stuck, progress));
+                }
                 return Some(Health {
                     reason: "Progressing".into(),
                     ..Health::said(State::Moving, progress)
@@ -339,6 +360,12 @@ mod tests {
                 json!([{"type": "Bound", "status": "False", "reason": "NoTarget"}]),
                 (State::Moving, "NoTarget"),
             ),
+            // K8up: the end is one condition, and how it ended its reason.
+            (
+                json!([{"type": "Completed", "status": "True", "reason": "Succeeded"}]),
+                (State::Done, "Succeeded"),
+            ),
+            (json!([{"type": "Completed", "status": "True", "reason": "Failed"}]), (State::Failed, "Failed")),
             (json!([]), (State::Present, "")),
         ] {
             assert_eq!(state("x.y/v1", "Z", with(&conditions)), (expected.0, expected.1.to_owned()));
@@ -414,6 +441,28 @@ mod tests {
     }
 
     #[test]
+    fn a_backup_that_failed_says_so_by_its_phase_or_by_an_error() {
+        for (api_version, status, expected) in [
+            (
+                "velero.io/v1",
+                json!({"phase": "FailedValidation", "validationErrors": ["no place"]}),
+                State::Failed,
+            ),
+            ("velero.io/v1", json!({"phase": "PartiallyFailed", "failureReason": "no place"}), State::Failed),
+            ("postgresql.cnpg.io/v1", json!({"phase": "failed", "error": "no place"}), State::Failed),
+            (
+                "snapshot.storage.k8s.io/v1",
+                json!({"readyToUse": false, "error": {"message": "no place"}}),
+                State::Stuck,
+            ),
+        ] {
+            let object = json!({"apiVersion": api_version, "kind": "Backup", "metadata": {"name": "x"}, "status": status});
+            let health = health(&serde_json::from_value(object).unwrap());
+            assert_eq!((health.state, &*health.message), (expected, "no place"), "{api_version}");
+        }
+    }
+
+    #[test]
     fn a_status_is_behind_since_the_last_change_of_the_rest() {
         let object = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeployment",
             "metadata": {"name": "x", "generation": 2, "managedFields": [
@@ -455,6 +504,12 @@ mod tests {
         };
         assert_eq!(state("apps/v1", "Deployment", deployment(3, 3)).0, State::Ready);
         assert_eq!(state("apps/v1", "Deployment", deployment(1, 4)).0, State::Moving);
+        // It is scaled also while it is paused.
+        let mut paused = deployment(2, 2);
+        paused["status"]["conditions"][1] =
+            json!({"type": "Progressing", "status": "Unknown", "reason": "DeploymentPaused"});
+        paused["spec"]["replicas"] = 2.into();
+        assert_eq!(state("apps/v1", "Deployment", paused).0, State::Moving);
     }
 
     #[test]
@@ -495,6 +550,32 @@ mod tests {
             pod(with(&json!([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]))),
             (State::Stuck, "Unschedulable".into())
         );
+        let ended = |code: i64, said: &str| json!({"name": "a", "state": {"terminated": {"reason": "Error", "exitCode": code, "message": said}}});
+        for (status, message) in [
+            (
+                json!({"containerStatuses": [ended(0, "bye"), ended(1, "no space")]}),
+                "exit code 1, and said: no space",
+            ),
+            (
+                json!({"initContainerStatuses": [ended(2, "no db")], "containerStatuses": [ended(0, "")]}),
+                "exit code 2, and said: no db",
+            ),
+            (
+                json!({"containerStatuses": [{"name": "b", "state": {"waiting": {"reason": "ErrImagePull", "message": "no image"}}}, ended(1, "no space")]}),
+                "no image",
+            ),
+            (
+                json!({"reason": "Evicted", "message": "low on memory", "containerStatuses": [ended(137, "x")]}),
+                "low on memory",
+            ),
+        ] {
+            let mut body =
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "status": status});
+            if body.pointer("/status/containerStatuses/0/state/waiting").is_none() {
+                body["status"]["phase"] = "Failed".into();
+            }
+            assert_eq!(health(&serde_json::from_value(body).unwrap()).message, message);
+        }
         assert_eq!(pod(with(&json!([{"type": "Ready", "status": "True"}]))).0, State::Ready);
         assert_eq!(
             pod(json!({"status": {"phase": "Failed", "reason": "Evicted"}})),

@@ -153,8 +153,7 @@ impl Kind {
     /// Whether it is one of these, in whatever version.
     #[must_use]
     pub fn is_among(&self, kinds: &[Self]) -> bool {
-        let place = |kind: &Self| (kind.resource.group.clone(), kind.resource.plural.clone());
-        kinds.iter().any(|kind| place(kind) == place(self))
+        kinds.iter().any(|kind| kind.full_name() == self.full_name())
     }
 }
 

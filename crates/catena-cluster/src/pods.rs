@@ -3,7 +3,7 @@
 use catena_terminal::cut;
 use kube::core::DynamicObject;
 use pod_state::{Phase, PodState, PrunedPod};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Health, State};
 use crate::{conditions, created, list, text};
@@ -47,7 +47,8 @@ pub fn health(pod: &DynamicObject) -> Health {
         Some(gated) => (GATED, gated.message.as_str()),
         None => (&*problem.reason, &*problem.message),
     };
-    let message = format!("{said}{}", last_run(pod, reason).unwrap_or_default());
+    let end = last_run(pod, reason).or_else(|| end(pod, reason)).unwrap_or_default();
+    let message = format!("{said}{end}");
     let since = Some(problem.since).filter(|since| *since != jiff::Timestamp::default());
     Health::new(state, reason, message).since(since)
 }
@@ -57,10 +58,22 @@ fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
     let mut all = list(pod, "/status/initContainerStatuses").chain(list(pod, "/status/containerStatuses"));
     let container = all.find(|container| container["state"]["waiting"]["reason"] == reason)?;
     let ended = container.pointer("/lastState/terminated")?;
-    let text = |field: &str| ended[field].as_str().unwrap_or_default();
-    let words = last_words(text("message")).map_or_else(String::new, |words| format!(", and said: {words}"));
+    let reason = ended["reason"].as_str().unwrap_or_default();
     let code = ended["exitCode"].as_i64().unwrap_or_default();
-    Some(format!("; its last run exited with {}, exit code {code}{words}", text("reason")))
+    let words = words(ended).unwrap_or_default();
+    Some(format!("; its last run exited with {reason}, exit code {code}{words}"))
+}
+
+/// The last words of the container whose failure is the reason, and that is not started again.
+fn end(pod: &DynamicObject, reason: &str) -> Option<String> {
+    let all = list(pod, "/status/initContainerStatuses").chain(list(pod, "/status/containerStatuses"));
+    let mut ended = all.filter_map(|container| container.pointer("/state/terminated"));
+    let is_it = |ended: &&Value| reason == "PodFailed" || ended["reason"] == reason;
+    words(ended.find(|ended| ended["exitCode"] != 0 && is_it(ended))?)
+}
+
+fn words(ended: &Value) -> Option<String> {
+    Some(format!(", and said: {}", last_words(ended["message"].as_str()?)?))
 }
 
 /// The last error in an output, or else its last line: below an error, its causes may be listed.

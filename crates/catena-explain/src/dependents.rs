@@ -59,8 +59,9 @@ pub fn dependent_lists(
     let selected =
         || labels_at(object, "/spec/selector/matchLabels").map_or(Selector::Metadata, Selector::Labels);
     let reference = |child: &Value| {
-        let (child, name) = (kind_in(child)?, child["name"].as_str().or(child["metadata"]["name"].as_str())?);
-        Some(list(kinds.of(&child)?, Selector::Name(name.to_owned())))
+        let name = child["name"].as_str().or(child["metadata"]["name"].as_str())?;
+        let child = Identity::new(child["apiVersion"].as_str()?, child["kind"].as_str()?, None, name);
+        Some(list(kinds.of(&child)?, Selector::Name(child.name)))
     };
     let mut found: Vec<DependentList> = match (owner.group(), owner.kind.as_str()) {
         // These hardly own anything, and below those without a namespace everything in the cluster would be listed.
@@ -128,11 +129,6 @@ fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind>
     kinds.preferred().filter(move |kind| {
         kind.is_listed && kind.is_namespaced && (is_usual(kind) || is_own(kind) || is_ours(kind))
     })
-}
-
-fn kind_in(child: &Value) -> Option<Identity> {
-    let text = |field: &str| child[field].as_str().map(str::to_owned);
-    Some(Identity { api_version: text("apiVersion")?, kind: text("kind")?, ..Identity::default() })
 }
 
 /// The labels in a field as a selector that the API takes; the expressions of a workload are left to the comparison of uids.

@@ -130,13 +130,15 @@ pub fn is_named(named: &Identity, object: &DynamicObject) -> bool {
     (&named.kind, &named.namespace, &named.name) == (&object.kind, &object.namespace, &object.name)
 }
 
-/// The target of a command of ours: its kind gives the kind of the target, and its reference the name.
+/// The target of a command of ours, in its own namespace: its kind gives the kind of the target, and its reference the name.
 pub fn target(command: &DynamicObject) -> Option<Identity> {
     const TARGET: &str = "BasicDeployment";
     let name = text(command, "/spec/targetRef/name")?.to_owned();
     let identity = Identity::of(command);
     let is_ours = identity.group() == keys::GROUP && identity.kind.starts_with(TARGET);
-    is_ours.then(|| Identity { kind: TARGET.to_owned(), name, uid: String::new(), ..identity })
+    let namespace = text(command, "/spec/targetRef/namespace");
+    let is_near = namespace.is_none_or(|namespace| identity.namespace.as_deref() == Some(namespace));
+    (is_ours && is_near).then(|| Identity { kind: TARGET.to_owned(), name, uid: String::new(), ..identity })
 }
 
 fn revision(object: &DynamicObject) -> Option<String> {
@@ -190,6 +192,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_object_of_another_namespace_is_no_target() {
+        let named = |namespace: &str| {
+            let command = json!({
+                "apiVersion": "catena.dev/v1alpha1", "kind": "BasicDeploymentRestart",
+                "metadata": {"name": "r1", "namespace": "shop"},
+                "spec": {"targetRef": {"name": "web", "namespace": namespace}},
+            });
+            target(&serde_json::from_value(command).unwrap()).map(|target| target.name)
+        };
+        assert_eq!([named("shop"), named("other")], [Some("web".to_owned()), None]);
+    }
 
     #[test]
     fn the_manager_that_set_a_finalizer_holds_it() {

@@ -202,8 +202,9 @@ impl Status {
         if !self.reason.is_empty() {
             return PodProblem::conclusive(&self.reason, &self.message, since);
         }
-        let mut containers = self.container_statuses.iter();
-        let cause = containers.find_map(|container| container.state.terminated.as_ref());
+        let containers = self.init_container_statuses.iter().chain(&self.container_statuses);
+        let mut ended = containers.filter_map(|container| container.state.terminated.as_ref());
+        let cause = ended.clone().find(|ended| ended.exit_code != 0).or_else(|| ended.next());
         let message = cause.map(|cause| format!("exit code {}", cause.exit_code)).unwrap_or_default();
         PodProblem::conclusive(&format!("Pod{}", self.phase), &message, since)
     }

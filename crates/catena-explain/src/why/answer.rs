@@ -105,7 +105,7 @@ impl Cause {
     /// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart: it has the
     /// words of the API server, which are the same for all kinds.
     pub fn reported(object: &Identity, reason: &str, message: &str) -> Self {
-        let Some((row, name)) = reasons::gatekeeper(message) else {
+        let Some((row, name)) = reasons::gatekeeper(object, message) else {
             return Self::described(object, reason, reasons::describe_of(object, reason)).message(message);
         };
         let cause = Self::described(object, reason, Some(row)).message(message);

@@ -17,7 +17,7 @@ use super::{
 use crate::Node;
 
 /// The controller that carries out commands.
-const RUNNER: &str = "command-runner";
+pub const RUNNER: &str = "command-runner";
 /// The controller that deletes finished commands.
 const REAPER: &str = "command-reaper";
 /// The condition of an object that a controller is at work on.
@@ -111,10 +111,12 @@ pub fn outlived(facts: &Facts) -> Option<String> {
     if facts.now.duration_since(over) < REPORT_GRACE {
         return None;
     }
-    let why = match facts.verdict(REAPER) {
-        Verdict::Down(down) => down,
-        Verdict::Unknown(why) => format!("whether {REAPER} is running is unknown ({why})"),
-        Verdict::Runs => format!(
+    let warning = warnings::current(node, facts).find(|warning| warning.by == REAPER);
+    let why = match (facts.verdict(REAPER), warning) {
+        (Verdict::Down(down), _) => down,
+        (_, Some(Warning { reason, message, .. })) => format!("{REAPER} warns of {reason}: {message}"),
+        (Verdict::Unknown(why), None) => format!("whether {REAPER} is running is unknown ({why})"),
+        (Verdict::Runs, None) => format!(
             "{REAPER} keeps it, as a command that a tool declares or that was created again (its labels, annotations and Events tell), or its values have no entry for the kind"
         ),
     };
@@ -181,7 +183,7 @@ fn status_refused<'f>(node: &'f Node, facts: &'f Facts) -> Option<&'f Warning> {
 fn own(node: &Node, fallback: &str) -> Cause {
     let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let row = reasons::describe_of(identity, reason);
+    let row = reasons::describe_of(identity, reason).or_else(|| reasons::describe_command(reason));
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
     let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
     let message = said.or_else(done).unwrap_or_default();
@@ -200,6 +202,7 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
         let message = if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() };
         cause.message(message).since(reported_at)
     };
+    let reported = bound.map_or("", |bound| &bound.reason);
     if let Some(target) = &facts.surroundings.missing_target {
         let cause = not_bound(node, "TargetNotFound");
         return told(cause.in_case("missing target", &[("{target}", &target.to_string())]));
@@ -209,10 +212,10 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
     }
     let runs = facts.verdict(BINDER) == Verdict::Runs;
     let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
-    match bound.map(|bound| bound.reason.as_str()).filter(|reason| !reason.is_empty()) {
-        Some(reason) => told(not_bound(node, reason)),
+    match reported {
         // It has not been bound for as long as it exists.
-        None => foreign(node, facts).unwrap_or_else(|| told(not_bound(node, silent)).since(node.created)),
+        "" => foreign(node, facts).unwrap_or_else(|| told(not_bound(node, silent)).since(node.created)),
+        reason => told(not_bound(node, reason)),
     }
 }
 

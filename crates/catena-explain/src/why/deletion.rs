@@ -46,11 +46,12 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     }
     if let Some(finalizer) = objects::holders(node).next() {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
-        let is_stuck = |below: &Node| matches!(below.health.state, State::Stuck | State::Failed);
-        let is_warned = |found: &Node| {
-            found.health.state == State::Moving && warnings::current(found, facts).next().is_some()
+        let is_at_fault = |node: &Node| match node.health.state {
+            State::Stuck | State::Failed => true,
+            State::Moving => warnings::current(node, facts).next().is_some(),
+            _ => false,
         };
-        let fails = |found: &&Node| is_warned(found) || objects::way_to(found, &is_stuck).is_some();
+        let fails = |found: &&Node| objects::path_to(found, &is_at_fault).is_some();
         let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
@@ -91,7 +92,12 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     let holder = finalizer.held_by.as_deref();
     let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
     let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
-    let cause = cause.in_case("finalizer", &[("{finalizer}", &finalizer.name), ("{by}", &by)]);
+    let (words, user) = match finalizer.name.as_str() {
+        "kubernetes.io/pvc-protection" => ("volume in use", "pod"),
+        "kubernetes.io/pv-protection" => ("volume in use", "claim"),
+        _ => ("finalizer", ""),
+    };
+    let cause = cause.in_case(words, &[("{finalizer}", &finalizer.name), ("{by}", &by), ("{user}", user)]);
     // Only controllers from our charts are known well enough to be called missing.
     let mut seen = facts.surroundings.controllers.seen.iter();
     let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
@@ -149,12 +155,12 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     if reason == "Terminating" { cause.advice("") } else { cause }
 }
 
-/// Whether objects of a kind contain others, which are deleted before them.
-pub fn is_container(identity: &Identity) -> bool {
-    matches!(
-        (identity.group(), identity.kind.as_str()),
-        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
-    )
+/// Whether an object is deleted after others that it contains.
+pub fn waits_for_contents(node: &Node) -> bool {
+    let kind = (node.identity.group(), node.identity.kind.as_str());
+    let is_container =
+        matches!(kind, ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition"));
+    is_container && node.deleted.is_some()
 }
 
 /// Whether an object is inside a deleted namespace, or of the kind of a deleted definition.

@@ -76,7 +76,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             remarks.extend(command::overlooked(facts));
             remarks.extend(at_rest(facts.asked));
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
-            if facts.asked.health.state == State::Present {
+            if matches!(facts.asked.health.state, State::Present | State::Ready) {
                 remarks.extend(own_words(facts.asked));
             }
             if facts.asked.health.state != State::Done {
@@ -84,11 +84,16 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             }
         }
         Some(finding) => {
-            let is_below = |node: &&&Node| node.identity != finding.cause.object;
-            let held = finding.path.iter().filter(is_below).filter(|node| rolled_back(node).is_some());
+            let above = || finding.path.iter().filter(|node| node.identity != finding.cause.object);
+            let held = above().filter(|node| rolled_back(node).is_some());
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
-            let above = finding.path.iter().copied().filter(|node| is_below(&node));
-            remarks.extend(above.filter_map(deletion::held_for_backup));
+            remarks.extend(above().filter_map(|node| deletion::held_for_backup(node)));
+            let at = finding.path.last().filter(|node| node.identity == finding.cause.object);
+            let at = at.filter(|node| node.identity.group().contains('.'));
+            remarks.extend(
+                at.into_iter()
+                    .flat_map(|node| phases(node).map(|phase| format!("{}: {phase}", node.identity))),
+            );
         }
     }
     if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {
@@ -99,9 +104,9 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(unreported::updating(facts));
-    remarks.extend(facts.asked.all().filter_map(|node| {
-        let message = condition_message(node, "UnreadParameters")?;
-        Some(format!("{}: {message}", node.identity))
+    remarks.extend(facts.asked.all().flat_map(|node| {
+        let told = ["UnreadParameters", "RestartBlocked"].map(|type_| condition_message(node, type_));
+        told.into_iter().flatten().map(|message| format!("{}: {message}", node.identity))
     }));
     remarks.extend(command::outlived(facts));
     let waiting = facts.asked.children.iter().filter(|child| objects::is_waiting(child)).count();
@@ -116,25 +121,36 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     remarks
 }
 
-/// What an object says of itself in words that only its project knows.
+/// Parts of words that mean nothing good in any project.
+const BAD: [&str; 6] = ["Degraded", "Error", "Failed", "Invalid", "Pressure", "Unavailable"];
+
+/// What an object says of itself in words that only its project knows; beside its readiness, what speaks against it.
 fn own_words(node: &Node) -> Vec<String> {
-    let open = conditions(&node.object).into_iter().filter(|found| found.status != "True");
+    let says_no_more = node.health.state == State::Present;
+    let is_bad = |words: &str| BAD.iter().any(|bad| words.contains(bad));
+    let telling = conditions(&node.object)
+        .into_iter()
+        .filter(|found| if found.status == "True" { is_bad(&found.type_) } else { says_no_more });
     let conditions =
-        open.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
+        telling.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
             let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
             format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
         });
-    let phases = ["phase", "state", "health/status"].into_iter().filter_map(|field| {
+    conditions.chain(phases(node).filter(|phase| says_no_more || is_bad(phase))).collect()
+}
+
+fn phases(node: &Node) -> impl Iterator<Item = String> {
+    ["phase", "phaseReason", "state", "health/status"].into_iter().filter_map(|field| {
         let phase = text(&node.object, &format!("/status/{field}"))?;
-        Some(format!("its status.{} is {phase}", field.replace('/', ".")))
-    });
-    conditions.chain(phases).collect()
+        let is_told = phase.is_empty() || phase == node.health.reason;
+        (!is_told).then(|| format!("its status.{} is {phase}", field.replace('/', ".")))
+    })
 }
 
 /// What will not happen, because the spec of an object says so.
 fn at_rest(node: &Node) -> Vec<String> {
     let is_set = |field: &&str| node.object.data["spec"][*field] == true;
-    let set = ["paused", "suspend"].into_iter().filter(is_set);
+    let set = ["paused", "suspend", "unschedulable"].into_iter().filter(is_set);
     let set =
         set.map(|field| format!("its spec.{field} is true: it begins nothing new until that is changed"));
     let zero = |pointer: &str| number(&node.object, pointer) == Some(0);

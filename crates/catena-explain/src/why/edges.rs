@@ -5,7 +5,7 @@ use catena_api::keys;
 use catena_cluster::{Identity, State, list, protection, text};
 use serde_json::Value;
 
-use super::{Cause, Facts, deletion, facts, warnings};
+use super::{Cause, Facts, facts, placement, warnings};
 use crate::Node;
 
 /// What an object is to the one that names it; the first ones are read first.
@@ -62,6 +62,7 @@ pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Caus
     for (edge, to) in edges(node) {
         match related.find(&to) {
             Some(old) if edge == Edge::OldChild && !is_left_to(node, old) => {}
+            Some(claim) if edge == Edge::Claim && !needs_nodes(node) && !placement::has_node(claim) => {}
             Some(there) => found.push(there),
             None if related.is_missing(&to) => cause = cause.or_else(|| missing(edge, &to, node, facts)),
             None => {}
@@ -110,11 +111,15 @@ pub fn node_of(pod: &Node) -> Option<Identity> {
     text(&pod.object, "/spec/nodeName").map(|name| Identity::new("v1", "Node", None, name))
 }
 
-/// The claims of a pod that waits for them: once it has a node, they are bound.
+/// The claims of a pod that waits for them: once it has a node, they are bound. The scheduler says nothing while it waits for
+/// the volumes of those for which it selected a node.
 fn claims_of(pod: &Node) -> Vec<Identity> {
     let says = pod.health.message.to_lowercase();
-    let waits = says.contains("persistentvolumeclaim") || says.contains("persistent volumes");
-    if !needs_nodes(pod) || !waits || node_of(pod).is_some() {
+    let waits = match pod.health.reason.as_str() {
+        "Unschedulable" => says.contains("persistentvolumeclaim") || says.contains("persistent volumes"),
+        reason => matches!(reason, "Starting" | "SchedulerError"),
+    };
+    if !waits || node_of(pod).is_some() {
         return Vec::new();
     }
     let names = list(&pod.object, "/spec/volumes").filter_map(|volume| {
@@ -161,11 +166,6 @@ pub fn terminating_kind(node: &Node) -> Option<&str> {
     }
     let (_, rest) = node.health.message.split_once("the CustomResourceDefinition of ")?;
     rest.split_whitespace().next()
-}
-
-/// Whether the contents of an object explain its state.
-pub fn needs_contents(node: &Node) -> bool {
-    node.deleted.is_some() && deletion::is_container(&node.identity)
 }
 
 /// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.

@@ -136,7 +136,7 @@ async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node>
 }
 
 /// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.
-async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
+pub async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
     let url = Event::url_path(&(), Some(namespace.unwrap_or(WIDE)));
     let pages = Pages::whole(&cluster.client, url, ListParams::default().fields("type=Warning"));
     let (events, is_all) = pages.first::<Event>(MAX_EVENT_PAGES).await?;

@@ -49,7 +49,9 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     // Of a container that was killed, the warning about the probe or the hook that failed has the problem.
     let is_killed = health.reason == "CrashLoopBackOff" && !has_failed_itself(node);
     let warning = if is_killed {
-        current.find(|warning| has_row(warning) || reasons::gatekeeper(&warning.message).is_some())
+        current.find(|warning| {
+            has_row(warning) || reasons::gatekeeper(&node.identity, &warning.message).is_some()
+        })
     } else {
         current.next()
     };
@@ -91,7 +93,13 @@ fn has_failed_itself(pod: &Node) -> bool {
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
 fn usual(node: &Node) -> &'static str {
-    let is_alone = node.children.is_empty();
+    // What is of another project goes on without an object that says nothing, such as a Secret.
+    let goes_on = |child: &Node| match child.health.state {
+        State::Ready | State::Done | State::Failed => false,
+        State::Present => child.identity.group() == node.identity.group(),
+        _ => true,
+    };
+    let is_alone = !node.children.iter().any(goes_on);
     let reports_failure = conditions(&node.object).iter().any(|condition| {
         matches!(condition.type_.as_str(), "Ready" | "Available") && condition.status == "False"
     });

@@ -5,7 +5,7 @@ use catena_api::{command::BOUND, keys};
 use catena_cluster::{Identity, State, conditions, replicas, run_record, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{Facts, reasons};
+use super::{Facts, facts, reasons};
 use crate::{Finalizer, Node};
 
 /// The controller that binds commands.
@@ -15,6 +15,9 @@ pub const BINDER: &str = "command-binder";
 pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
     if node.health.state != State::Ready {
         return None;
+    }
+    if let Some(child) = lost_child(node).filter(|_| !facts.surroundings.is_incomplete) {
+        return Some(format!("reports that it is ready, but its child {child} was not found"));
     }
     let (serving, wanted) = replicas(&node.object)?;
     if let Some(serving) = serving.filter(|serving| *serving < wanted) {
@@ -28,6 +31,15 @@ pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
     let ready = ready_pods(node);
     (!facts.surroundings.is_incomplete && counts_pods && ready < wanted)
         .then(|| format!("reports that {wanted} replicas serve, but {ready} of its pods are ready"))
+}
+
+/// The child that the status of a BasicDeployment names, if it is none of its dependents.
+fn lost_child(node: &Node) -> Option<Identity> {
+    let text = |field: &str| text(&node.object, &format!("/status/child/{field}"));
+    let namespace = node.identity.namespace.as_deref();
+    let named = Identity::new(text("apiVersion")?, text("kind")?, namespace, text("name")?);
+    let is_it = |child: &Node| facts::is_same(&child.identity, &named);
+    (node.identity.group() == keys::GROUP && !node.children.iter().any(is_it)).then_some(named)
 }
 
 /// Whether an object reports to be ready, and as many pods are as it shall have replicas, if it has any.
@@ -145,9 +157,12 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
     children.into_iter()
 }
 
-/// Whether a pod has ended and its owner has made another one: it can be left for weeks.
+/// Whether an object has failed and its owner has made another one: it can be left for weeks.
 fn is_replaced(child: &Node, owner: &Node) -> bool {
-    let owner = (owner.identity.group(), owner.identity.kind.as_str());
+    let failed_at = child.health.since.or(child.created);
+    let is_next = |other: &Node| other.identity.kind == child.identity.kind && other.created > failed_at;
+    let of = (owner.identity.group(), owner.identity.kind.as_str());
     child.health.state == State::Failed
-        && matches!(owner, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"))
+        && (matches!(of, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"))
+            || owner.children.iter().any(is_next))
 }

@@ -76,7 +76,7 @@ fn remedies(obstacles: &str) -> Vec<&'static str> {
 /// The obstacles in a message such as `0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu.
 /// preemption: …`, in its own words.
 fn obstacles(message: &str) -> &str {
-    let said = message.split(" preemption:").next().unwrap_or_default();
+    let said = message.split(". ").next().unwrap_or_default();
     let said = said.split_once("nodes are available: ").map_or(said, |(_, list)| list);
     said.trim_end_matches(['.', ' '])
 }
@@ -155,6 +155,11 @@ pub fn hangs(pod: &Node, now: Timestamp) -> bool {
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
+/// Whether the scheduler waits for the volume of a claim.
+pub fn has_node(claim: &Node) -> bool {
+    claim.object.annotations().contains_key(SELECTED_NODE)
+}
+
 /// Why a claim has no volume. Its class exists, if it could be looked for.
 pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     let message = warnings::message(claim, facts);
@@ -169,11 +174,10 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     let Some(named) = edges::class_of(claim) else { return cause("ClaimWithoutClass", "no class", &[]) };
     let class = facts.surroundings.related.find(&named);
     let of_class = |pointer: &str| class.and_then(|class| text(&class.object, pointer)).unwrap_or_default();
-    let has_node = claim.object.annotations().contains_key(SELECTED_NODE);
     let named = named.to_string();
     match of_class("/provisioner") {
         "kubernetes.io/no-provisioner" => cause("NoVolumeFits", "volumes by hand", &[("{class}", &named)]),
-        _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node => {
+        _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node(claim) => {
             cause("WaitsForPod", "unused claim", &[])
         }
         provisioner => {
@@ -194,6 +198,10 @@ mod tests {
                 "0/4 nodes are available: 1 node(s) were unschedulable, 3 Insufficient cpu. preemption: 0/4 nodes are \
                  available: 1 Preemption is not helpful for scheduling, 3 No preemption victims found.",
                 "1 node(s) were unschedulable, 3 Insufficient cpu",
+            ),
+            (
+                "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available.",
+                "1 Insufficient cpu",
             ),
             (
                 "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",

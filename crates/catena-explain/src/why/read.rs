@@ -1,5 +1,7 @@
 //! Reads the objects beside a chain in which the cause may lie.
 
+use std::collections::BTreeSet;
+
 use catena_api::keys;
 use catena_cluster::{Cluster, Gap, Identity, Kind};
 use kube::{
@@ -7,7 +9,7 @@ use kube::{
     core::{DynamicObject, ObjectMeta},
 };
 
-use super::{Edge, Related, Surroundings, contest, deletion, edges, facts};
+use super::{Edge, Related, Surroundings, contest, deletion, edges, facts, gather};
 use crate::{Node, grow, with_dependents};
 
 /// A claim leads to its class: further steps lead nowhere.
@@ -21,7 +23,7 @@ const MAX_CONTENTS: usize = 4;
 
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surroundings) {
-    let Surroundings { related, gaps, namespace, .. } = surroundings;
+    let Surroundings { related, gaps, namespace, warnings, .. } = surroundings;
     let is_in_chain = |named: &Identity| top.all().any(|node| facts::is_same(&node.identity, named));
     let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges::edges).collect();
     for _ in 0..MAX_STEPS {
@@ -34,6 +36,14 @@ pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surr
         newest = found.iter().flat_map(Node::all).flat_map(edges::edges).collect();
         related.found.extend(found);
     }
+    let places = top.all().filter_map(edges::backup_of).filter_map(|backup| backup.namespace);
+    let places: BTreeSet<String> =
+        places.filter(|place| top.identity.namespace.as_ref() != Some(place)).collect();
+    for place in places.iter().take(MAX_STEPS) {
+        let read = gather::warnings(cluster, Some(place)).await;
+        let what = format!("Events in {place}");
+        warnings.extend(Gap::or_default(read, &what, gaps).0);
+    }
     if top.all().any(edges::needs_nodes) {
         related.nodes = all(cluster, ("", "nodes"), None, gaps).await;
     }
@@ -45,7 +55,8 @@ pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surr
         related.found.extend(found);
     }
     let all_objects = top.all().chain(namespace.as_ref()).chain(&related.found);
-    let containers: Vec<Node> = all_objects.filter(|node| edges::needs_contents(node)).cloned().collect();
+    let containers: Vec<Node> =
+        all_objects.filter(|node| deletion::waits_for_contents(node)).cloned().collect();
     for container in containers {
         related.contents.extend(contents_of(cluster, &container, gaps).await);
     }

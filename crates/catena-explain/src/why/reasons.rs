@@ -57,6 +57,11 @@ pub fn describe_binding(reason: &str) -> Option<&'static Row> {
     find(part(BINDING), reason).or_else(|| describe(reason))
 }
 
+/// The row of a reason that command-runner reports of a command, of whatever group.
+pub fn describe_command(reason: &str) -> Option<&'static Row> {
+    find(part("commands"), reason).or_else(|| find(part(BINDING), reason))
+}
+
 /// The words of a case of a reason.
 pub fn case(name: &str) -> Option<&'static Row> {
     find(part(CASES), name)
@@ -77,16 +82,22 @@ fn find<'r>(part: &'r [Row], reason: &str) -> Option<&'r Row> {
     part.iter().find(|row| row.reasons.iter().any(|known| known == reason))
 }
 
-/// The gatekeeper behind a refusal, and its name.
-pub fn gatekeeper(message: &str) -> Option<(&'static Row, String)> {
-    let by_words = part("writes").iter().chain(part("pods")).find_map(|row| {
-        let name = row.says.iter().find_map(|words| named(words, message))?;
-        Some((row, name.to_owned()))
-    });
+/// The gatekeeper behind a refusal, and its name. A container may print the words of any, so that for a pod only the words of
+/// its kubelet count.
+pub fn gatekeeper(object: &Identity, message: &str) -> Option<(&'static Row, String)> {
+    let by_words = |of: &'static str| {
+        part(of).iter().find_map(|row| {
+            let name = row.says.iter().find_map(|words| named(words, message))?;
+            Some((row, name.to_owned()))
+        })
+    };
+    if (object.group(), object.kind.as_str()) == ("", "Pod") {
+        return by_words("pods");
+    }
     let by_field =
         || Some((describe("UnknownField")?, ApiError::unknown_fields(message).into_iter().next()?));
     let by_right = || is_missing_right(message).then(|| Some((describe("RightMissing")?, String::new())))?;
-    by_words.or_else(by_field).or_else(by_right)
+    by_words("writes").or_else(|| by_words("pods")).or_else(by_field).or_else(by_right)
 }
 
 /// The part of a message at NAME of these words; empty if they have no NAME.

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{ResourceExt, api::ListParams};
 use operator_templates::Digest;
 
-use super::{BINDER, Cause, Facts, RefusedSettings, controllers, objects};
+use super::{BINDER, Cause, Facts, RefusedSettings, command, controllers, objects};
 use crate::Node;
 
 /// The Events about settings that are not in force.
@@ -90,7 +90,7 @@ fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
     let all = || facts.asked.all();
     let mut names: Vec<&str> = all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
     if all().any(objects::is_command) || facts.surroundings.is_declared_command {
-        names.push(BINDER);
+        names.extend([BINDER, command::RUNNER]);
     }
     if all().flat_map(|node| &node.finalizers).any(|held| held.name == keys::BACKUP_FINALIZER) {
         names.push(BACKUP_CONTROLLER);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use catena_cluster::State;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, Step, Verdict, controllers, edges, objects, warnings};
+use super::{Cause, Facts, Step, Verdict, Warning, controllers, edges, objects, reasons, warnings};
 use crate::Node;
 
 /// How long after a change the silence of a controller is normal.
@@ -20,12 +20,21 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     }
     let since = node.health.since.or(node.created);
     let is_new = is_new(since, facts);
+    let controller = controllers::controller_of(&node.identity);
+    // It may not be able to report.
+    let refused = warnings::current(node, facts).find(|warning| {
+        let row = reasons::describe(&warning.reason);
+        controller == Some(&*warning.by) && row.is_some_and(|row| !row.is_progress)
+    });
     let silent = |variant: &str, names: &[(&str, &str)]| {
+        if let Some(Warning { reason, message, since, .. }) = refused {
+            return Some(Step::own(Cause::reported(&node.identity, reason, message).since(*since)));
+        }
         let message = warnings::after(&node.health.message, node, facts);
         let cause = Cause::with(&node.identity, "NotObserved").in_case(variant, names);
         Some(Step::own(cause.message(message).since(since)))
     };
-    let Some(controller) = controllers::controller_of(&node.identity) else {
+    let Some(controller) = controller else {
         return silent(if is_new { "status from before" } else { "outdated status" }, &[]);
     };
     match facts.verdict(controller) {

@@ -1,11 +1,13 @@
 //! One walk over edges, from an object to the leaf at which the cause of its state lies: the first of its neighbours that
 //! leads to an obstacle, or else to mere progress, or else its own words.
 
+use std::collections::HashMap;
+
 use catena_cluster::{Identity, State, text};
 
 use super::{
-    Cause, Facts, Finding, Step, command, contest, deletion, edges, facts, leaf, objects, settings,
-    unreported,
+    Cause, Facts, Finding, Step, command, contest, controllers, deletion, edges, facts, leaf, objects,
+    settings, unreported,
 };
 use crate::Node;
 
@@ -17,22 +19,28 @@ const MAX_WAYS: usize = 16;
 /// Finds the root cause of the state of an object, if it is not well.
 pub fn explain<'n>(asked: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let mut path = vec![asked];
-    let cause = walk(&mut path, facts)?;
+    let cause = walk(&mut path, &mut HashMap::new(), facts)?;
     Some(Finding { cause, path })
 }
 
-fn walk<'n>(path: &mut Vec<&'n Node>, facts: &Facts<'n>) -> Option<Cause> {
+/// Each object is walked once, because the ways to it can be many, and those from it as well.
+fn walk<'n>(
+    path: &mut Vec<&'n Node>,
+    walked: &mut HashMap<&'n str, Option<Cause>>,
+    facts: &Facts<'n>,
+) -> Option<Cause> {
     let Step { ways, only_obstacles, own } = step(path.last().copied()?, facts)?;
     let length = path.len();
     let mut progress: Option<Finding> = None;
     for way in ways.into_iter().take(MAX_WAYS) {
         // Objects may name each other.
         let is_known = |next: &&Node| path.iter().any(|known| known.identity.uid == next.identity.uid);
-        if way.iter().any(is_known) {
-            continue;
-        }
+        let Some(end) = way.last().filter(|_| !way.iter().any(is_known)) else { continue };
+        let end = end.identity.uid.as_str();
         path.extend(way);
-        match walk(path, facts) {
+        let found = walked.get(end).cloned().unwrap_or_else(|| walk(path, walked, facts));
+        walked.insert(end, found.clone());
+        match found {
             Some(cause) if !cause.is_progress => return Some(cause),
             Some(cause) if progress.is_none() && !only_obstacles => {
                 progress = Some(Finding { cause, path: path.clone() });
@@ -86,7 +94,14 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
     let cause = || match (doubt, blocker) {
         _ if !is_healthy => Some(leaf::own(node, facts)),
-        (Some(doubt), _) => Some(Cause::with(&node.identity, "StatusContradictory").meaning(doubt)),
+        (Some(doubt), _) => {
+            let stale = controllers::controller_of(&node.identity);
+            let stale = stale.and_then(|controller| facts.not_running(&node.identity, controller));
+            Some(match stale {
+                Some(stale) => stale.message(format!("it {doubt}")),
+                None => Cause::with(&node.identity, "StatusContradictory").meaning(doubt),
+            })
+        }
         (None, Some((blocker, cause))) if is_blocked => {
             let cause = Cause { object: node.identity.clone(), ..cause };
             Some(cause.meaning(format!("reports that {blocker} blocks it")))
@@ -107,17 +122,26 @@ fn add_blocker<'n>(
 ) -> bool {
     let is_itself = facts::is_same(&node.identity, blocker);
     let way = objects::way_to(node, &|below| facts::is_same(&below.identity, blocker)).filter(|_| !is_itself);
+    let since = cause.since.or(node.health.since.filter(|_| is_itself));
+    let own = Some(cause.clone().since(since));
     if let Some(way) = way {
-        // It may be well by now: the status is about to follow.
-        let first = vec![way[0]];
-        step.ways.extend([way, first]);
-        return false;
+        let end = way[way.len() - 1].health.state;
+        // Its own words are from before, or there are none.
+        let is_silent = cause.reason == "NotReported" && matches!(end, State::Present | State::Moving);
+        if is_silent || matches!(end, State::Present | State::Done) {
+            step.own = own;
+        }
+        if !is_silent {
+            // It may be well by now: the status is about to follow.
+            let first = vec![way[0]];
+            step.ways.extend([way, first]);
+        }
+        return is_silent;
     }
     if !is_itself && facts.surroundings.related.find(blocker).is_some() {
         return false;
     }
     // Its controller cannot continue; or another object is gone, or may not be read.
-    let since = cause.since.or(node.health.since.filter(|_| is_itself));
-    step.own = Some(cause.clone().since(since));
+    step.own = own;
     !is_itself || contest::told(node).is_none()
 }

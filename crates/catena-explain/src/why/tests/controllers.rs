@@ -363,7 +363,7 @@ fn a_controller_whose_pod_runs_is_told_with_what_holds_it() {
 }
 
 /// Settings of basic-deployment-controller that were refused.
-fn refused_settings(text: &str) -> Surroundings {
+pub(super) fn refused_settings(text: &str) -> Surroundings {
     let config_map = Identity {
         api_version: "v1".into(),
         kind: "ConfigMap".into(),
@@ -532,8 +532,13 @@ fn a_command_that_is_reported_in_an_annotation_is_explained_by_that() {
             ..Warning::default()
         });
         let answer = ask(uid, &[deployment(ready()), polish], &surroundings);
+        if let Some(cause) = answer.root_cause.as_ref().filter(|cause| cause.reason == "RuleFailed") {
+            assert_eq!(cause.meaning, "waits, because it cannot be determined whether it may run");
+            assert!(cause.advice.starts_with("correct the expression"), "{}", cause.advice);
+        }
         (answer.well, answer.root_cause.map(|cause| cause.reason))
     };
+    assert_eq!(reason("Unknown", "RuleFailed"), (false, Some("RuleFailed".into())));
     assert_eq!(reason("True", "Complete"), (true, None));
     assert_eq!(reason("Unknown", "Paused"), (false, Some("Paused".into())));
     assert_eq!(reason("False", "Superseded"), (false, Some("Superseded".into())));
@@ -618,6 +623,18 @@ fn a_finished_command_whose_ttl_is_over_has_a_note() {
         "its TTL has been over for 2m: whether command-reaper is running is unknown (no permission)"
     );
     assert_eq!(remarks(json!(0), "2026-01-01T00:09:58Z", runs), "");
+    surroundings.warnings.push(Warning {
+        about: "BasicDeploymentRestart/r1".into(),
+        by: "command-reaper".into(),
+        reason: "Forbidden".into(),
+        message: "it may not be deleted".into(),
+        ..Warning::default()
+    });
+    let refused = ask("BasicDeploymentRestart/r1", &objects(json!(60), THEN), &surroundings).remarks;
+    assert_eq!(
+        refused[0],
+        "its TTL has been over for 2m: command-reaper warns of Forbidden: it may not be deleted"
+    );
 }
 
 #[test]

@@ -347,6 +347,19 @@ async fn an_old_child_is_read_with_its_dependents_whatever_its_group() {
 }
 
 #[test]
+fn a_claim_that_a_pod_uses_is_gone_once_none_does() {
+    for (kind, finalizer, user) in [
+        ("PersistentVolumeClaim", "kubernetes.io/pvc-protection", "until no pod uses it"),
+        ("PersistentVolume", "kubernetes.io/pv-protection", "until no claim uses it"),
+    ] {
+        let held = object("v1", kind, "data", None, json!({"metadata": held(finalizer)}));
+        let cause = ask_exactly(&format!("{kind}/data"), &[held], &calm()).root_cause.unwrap();
+        assert!(cause.meaning.ends_with(user), "{}", cause.meaning);
+        assert!(cause.advice.contains("kubectl -n shop describe persistentvolume"), "{}", cause.advice);
+    }
+}
+
+#[test]
 fn two_objects_that_name_each_other_as_blockers_end_the_walk() {
     let body =
         |other: &str| json!({"status": {"blockedBy": {"kind": other, "name": "web", "reason": "Waits"}}});
@@ -356,6 +369,31 @@ fn two_objects_that_name_each_other_as_blockers_end_the_walk() {
     let answer = ask_exactly("Shop/web", &[of("Shop", "Bay")], &surroundings);
     let expected = "Shop/web is not ready: Bay/web reports that Shop/web blocks it (Waits).";
     assert_eq!(answer.sentence, expected);
+}
+
+/// Whoever may write statuses must not be able to hang those who ask.
+#[test]
+fn objects_of_which_each_names_one_far_below_it_are_walked_once() {
+    let name = |level: usize| format!("web-{level}");
+    for far in [2, 28] {
+        let objects: Vec<_> = (0..=28)
+            .map(|level| {
+                let status = if level == 28 {
+                    json!({"conditions": [condition("Ready", "True", "", "")]})
+                } else {
+                    let blocker =
+                        json!({"kind": "Shop", "name": name(28.min(level + far)), "reason": "Waits"});
+                    json!({"conditions": [condition("Ready", "False", "Waits", "")], "blockedBy": blocker})
+                };
+                let owner = level.checked_sub(1).map(|above| format!("Shop/{}", name(above)));
+                object("example.com/v1", "Shop", &name(level), owner.as_deref(), json!({"status": status}))
+            })
+            .collect();
+        let began = std::time::Instant::now();
+        let cause = ask_exactly("Shop/web-0", &objects, &calm()).root_cause.unwrap();
+        assert_eq!(cause.object.name, name(27));
+        assert!(began.elapsed().as_secs() < 5, "{far}: {:?}", began.elapsed());
+    }
 }
 
 #[test]
@@ -409,6 +447,70 @@ fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
     let fails = ask_exactly("BasicDeployment/web", &[held], &surroundings).root_cause.unwrap();
     assert_eq!(fails.object.to_string(), "Job/web-1");
     assert!(fails.meaning.contains("Pod Security level"), "{}", fails.meaning);
+}
+
+#[test]
+fn a_held_object_leads_to_its_backup_that_does_not_go_on() {
+    let report = |backup: &str| {
+        json!({
+            "uid": "BasicDeployment/web", "state": "Running", "since": THEN, "reason": "BackupRunning",
+            "backup": format!("{backup} vault/web-1"), "message": "the backup is running",
+        })
+    };
+    let told = |backup: Vec<DynamicObject>, warnings: Vec<Warning>| {
+        let metadata = json!({
+            "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"],
+            "annotations": {"catena.dev/backup-status": report(&backup[0].types.as_ref().unwrap().kind).to_string()},
+        });
+        let held = deployment(deleted(ready(), metadata));
+        let uid = backup[0].metadata.uid.clone().unwrap();
+        let related = Related { found: grow(&uid, &backup).into_iter().collect(), ..Related::default() };
+        let surroundings = Surroundings { related, warnings, ..calm() };
+        let cause = ask_exactly("BasicDeployment/web", &[held], &surroundings).root_cause.unwrap();
+        (cause.object.to_string(), cause.reason)
+    };
+    let backup = |api_version: &str, kind: &str, mut body: Value| {
+        body["metadata"] = json!({"namespace": "vault"});
+        object(api_version, kind, "web-1", None, body)
+    };
+    let late =
+        [condition("Failed", "True", "DeadlineExceeded", "Job was active longer than specified deadline")];
+    for (backup, reason) in [
+        (backup("batch/v1", "Job", json!({"spec": {"suspend": true}})), "Suspended"),
+        (backup("batch/v1", "Job", json!({"status": {"conditions": late}})), "DeadlineExceeded"),
+        (backup("postgresql.cnpg.io/v1", "Backup", json!({"status": {"phase": "failed"}})), "failed"),
+    ] {
+        let name = format!("{}/web-1", backup.types.as_ref().unwrap().kind);
+        assert_eq!(told(vec![backup], vec![]), (name, reason.to_owned()));
+    }
+    let mut pod = waiting("web-1-x", "ContainerCreating", "");
+    pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/web-1".into();
+    let warning = Warning {
+        about: "Pod/web-1-x".into(),
+        reason: "FailedMount".into(),
+        message: "no such secret".into(),
+        ..Warning::default()
+    };
+    let below = vec![backup("batch/v1", "Job", json!({"status": {"active": 1}})), pod];
+    assert_eq!(told(below, vec![warning]), ("Pod/web-1-x".to_owned(), "FailedMount".to_owned()));
+}
+
+#[tokio::test]
+async fn the_events_of_the_namespace_of_a_backup_are_read() {
+    let report = json!({"uid": "BasicDeployment/web", "backup": "Job vault/web-1"}).to_string();
+    let metadata = json!({
+        "deletionTimestamp": THEN, "finalizers": ["catena.dev/backup"], "annotations": {"catena.dev/backup-status": report},
+    });
+    let (cluster, _) = serving_cluster(|uri| {
+        let event = json!({"metadata": {"name": "e"}, "type": "Warning", "reason": "FailedCreate", "involvedObject": {"uid": "j"}});
+        let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [event]});
+        uri.contains("/namespaces/vault/events?").then_some(list)
+    });
+    let mut surroundings = Surroundings::default();
+    let held = alone(deployment(deleted(ready(), metadata))).unwrap();
+    read_related(&cluster, &held, &mut surroundings).await;
+    let read: Vec<_> = surroundings.warnings.iter().map(|warning| warning.reason.as_str()).collect();
+    assert_eq!(read, ["FailedCreate"]);
 }
 
 #[tokio::test]

@@ -42,6 +42,11 @@ fn an_object_is_called_ready_only_if_as_many_pods_are() {
     assert_eq!((gone.well, gone.exit_code()), (false, 5));
     let expected = "BasicDeployment/web is not ready: BasicReplicaSet/web reports that 3 replicas serve, but 0 of its pods are ready (StatusContradictory";
     assert!(gone.sentence.starts_with(expected), "{}", gone.sentence);
+    let two = [&well[..], &[serving("web-1"), serving("web-2")]].concat();
+    let stale = ask_exactly(WEB, &two, &without("basic-replicaset-controller"));
+    let stale = stale.root_cause.unwrap();
+    let says = "it reports that 3 replicas serve, but 2 of its pods are ready";
+    assert_eq!((&*stale.reason, &*stale.message), ("ControllerNotRunning", says));
     let crashing = waiting("web-3", "CrashLoopBackOff", "back-off");
     let pods = [serving("web-1"), serving("web-2"), crashing];
     let answer = ask(WEB, &[&well[..], &pods].concat(), &calm());
@@ -297,4 +302,20 @@ fn an_advice_names_the_group_of_a_kind_that_has_one() {
     let job = object("batch.volcano.sh/v1alpha1", "Job", "train", None, pending);
     let advice = ask("Job/train", &[job], &calm()).root_cause.unwrap().advice;
     assert!(advice.contains("release job.batch.volcano.sh/train --reason"), "{advice}");
+}
+
+/// A container can print the words of any gatekeeper.
+#[test]
+fn the_output_of_a_container_is_no_refusal_of_a_write() {
+    for words in
+        ["json: unknown field \"colour\"", "User \"app\" cannot login", "admission webhook \"x\" denied"]
+    {
+        let last = json!({"reason": "Error", "exitCode": 1, "message": words});
+        let crashes =
+            json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": last}});
+        let pod = pod_of_two(&json!({"state": {}}), &crashes);
+        let cause = ask(WEB, &blocked_by_pod(pod, "CrashLoopBackOff"), &calm()).root_cause.unwrap();
+        assert_eq!(cause.meaning, "has a container that exits again and again");
+        assert!(cause.message.ends_with(words), "{}", cause.message);
+    }
 }

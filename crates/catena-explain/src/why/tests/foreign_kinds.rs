@@ -141,6 +141,27 @@ fn a_pod_that_was_replaced_weeks_ago_is_not_blamed() {
     assert!(told.contains("Pod/web-b") && !told.contains("web-a"), "{told}");
 }
 
+/// The next try is what counts.
+#[test]
+fn a_try_that_failed_before_the_present_one_is_not_blamed() {
+    let job = object("batch/v1", "Job", "dump", None, json!({"status": {"active": 1}}));
+    let tried = |name: &str, created: &str, status: Value| {
+        let body = json!({"metadata": {"creationTimestamp": created}, "status": status});
+        object("v1", "Pod", name, Some("Job/dump"), body)
+    };
+    let failed = json!({"phase": "Failed", "conditions": [condition("Ready", "False", "PodFailed", "")]});
+    let image = json!({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}});
+    let waits = json!({"phase": "Pending", "containerStatuses": [{"name": "main", "state": image}]});
+    let first = || tried("dump-a", "2026-01-01T00:05:00Z", failed.clone());
+    let second = tried("dump-b", "2026-01-01T00:08:00Z", waits.clone());
+    let cause = |objects: &[DynamicObject]| ask("Job/dump", objects, &calm()).root_cause.unwrap().object.name;
+    assert_eq!(cause(&[job.clone(), first(), second]), "dump-b");
+    // It is not in the place of one that failed after it began.
+    let beside = tried("dump-b", "2026-01-01T00:06:00Z", waits);
+    assert_eq!(cause(&[job.clone(), first(), beside]), "dump-a");
+    assert_eq!(cause(&[job, first()]), "dump-a");
+}
+
 #[test]
 fn a_schedule_is_well_while_its_job_runs() {
     let schedule = object("batch/v1", "CronJob", "dump", None, json!({"spec": {}}));
@@ -151,4 +172,32 @@ fn a_schedule_is_well_while_its_job_runs() {
 
 fn owned_pod(name: &str, status: &Value) -> DynamicObject {
     object("v1", "Pod", name, Some("ReplicaSet/web"), json!({"status": status}))
+}
+
+#[test]
+fn children_that_are_well_or_have_no_status_are_no_progress_of_their_owner() {
+    let unready = |reason: &str| condition("Ready", "False", reason, "as it says");
+    let refused = json!({"status": {"conditions": [unready("SecretSyncedError")]}});
+    let external = object("external-secrets.io/v1", "ExternalSecret", "db", None, refused);
+    let secret = object("v1", "Secret", "db", Some("ExternalSecret/db"), json!({}));
+    let told = explained("ExternalSecret/db", &[external, secret], &calm());
+    assert!(told.contains("follow the message"), "{told}");
+    let conditions = [unready("ClusterIsNotReady")];
+    let status =
+        json!({"conditions": conditions, "phase": "Not enough disk space", "phaseReason": "db-1 is full"});
+    let cluster = object(
+        "postgresql.cnpg.io/v1",
+        "Cluster",
+        "db",
+        Some("BasicDeployment/web"),
+        json!({"status": status}),
+    );
+    let service =
+        object("v1", "Service", "db-rw", Some("Cluster/db"), json!({"status": {"loadBalancer": {}}}));
+    let mut pod = serving("db-1");
+    pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Cluster/db".into();
+    let web = deployment(not_ready("Progressing", "0 of 3", Value::Null));
+    let told = explained("BasicDeployment/web", &[web, cluster, service, pod], &calm());
+    assert!(told.contains("follow the message"), "{told}");
+    assert!(told.contains("Cluster/db: its status.phaseReason is db-1 is full"), "{told}");
 }

@@ -120,3 +120,30 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
     });
     assert_right(&scenes);
 }
+
+/// Until it gives up after ten minutes, the scheduler says nothing of a pod for which it waits for a volume.
+#[test]
+fn a_claim_for_which_a_node_was_selected_explains_its_pod_that_has_none() {
+    let selected = |is: bool| {
+        let mut claim = claim(Some("fast"));
+        let node = ("volume.kubernetes.io/selected-node".to_owned(), "n1".to_owned());
+        claim.metadata.annotations = is.then(|| [node].into());
+        claim
+    };
+    let mut class = class("example.com/none");
+    class.data["volumeBindingMode"] = "WaitForFirstConsumer".into();
+    let told = |is_selected: bool, conditions: serde_json::Value| {
+        let mut objects = with_claim("");
+        objects[2].data["status"] = json!({"phase": "Pending", "conditions": conditions});
+        let surroundings = with(vec![selected(is_selected), class.clone()], vec![], vec![]);
+        ask(WEB, &objects, &surroundings).sentence
+    };
+    let gave_up =
+        condition("PodScheduled", "False", "SchedulerError", "running PreBind plugin \"VolumeBinding\"");
+    let claim = "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume of its StorageClass/fast has been made for it by example.com/none";
+    for conditions in [json!([]), json!([gave_up])] {
+        let sentence = told(true, conditions);
+        assert!(sentence.starts_with(claim), "{sentence}");
+    }
+    assert!(told(false, json!([])).contains("NotScheduled"), "the claim waits for the pod");
+}

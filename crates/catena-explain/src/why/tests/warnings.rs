@@ -146,3 +146,15 @@ fn a_child_that_has_no_field_for_pods_that_cannot_be_created_is_explained_by_its
     let told = explained(WEB, &[web, set], &surroundings);
     assert!(told.contains("exceeded quota: none"), "{told}");
 }
+
+#[test]
+fn a_controller_that_says_why_it_does_not_report_is_quoted() {
+    let behind = deployment(json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}));
+    let told = |by: &str| {
+        let mut surroundings = warned(WEB, &[("StatusRefused", "may not write")]);
+        surroundings.warnings[0].by = by.into();
+        ask(WEB, std::slice::from_ref(&behind), &surroundings).root_cause.unwrap().reason
+    };
+    assert_eq!(told("basic-deployment-controller"), "StatusRefused");
+    assert_eq!(told("somebody"), "NotObserved");
+}
