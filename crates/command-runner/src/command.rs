@@ -201,7 +201,7 @@ impl Owner {
             let namespace = if is_wide { "" } else { own };
             Some(TargetId {
                 namespace: namespace.into(),
-                name: to.name.clone().into(),
+                name: to.name.clone(),
                 uid: owner.uid.as_str().into(),
             })
         });

@@ -154,8 +154,8 @@ fn replace(observed: &Observed) -> Option<Action> {
         .pods
         .iter()
         .filter(|pod| observed.is_over(pod) && may_go(pod))
-        .cloned()
         .take(BATCH)
+        .cloned()
         .collect();
     if !finished.is_empty() {
         return Some(Action::Delete(finished));
