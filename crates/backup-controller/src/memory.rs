@@ -26,7 +26,7 @@ struct Remembered {
 }
 
 impl Memory {
-    /// The number of refusals in a row to create a backup of an object as this entry says: another one may be granted.
+    /// The number of refusals in a row to create a backup of an object by this policy and `onFailure`: others were not tried.
     pub fn refusals(&self, uid: &str, kind: &ProtectedKind) -> u32 {
         let objects = self.0.lock();
         let of_kind = |remembered: &&Remembered| remembered.refused == (kind.policy.clone(), kind.on_failure);

@@ -17,8 +17,8 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
-pub(crate) use self::lacking::is_harmful;
 use self::lacking::is_owned;
+pub(crate) use self::lacking::why_in_no_backup;
 use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, create, manifest, references};
 
 /// Requests at the same time.
@@ -178,6 +178,10 @@ impl Collection<'_> {
     /// An object that a backup cannot hold. Its file of an earlier backup stays.
     fn cannot_keep(&mut self, kind: &Kind, object: &Identity, why: &str) {
         self.folder.keep(&kind.full_name(), object);
+        self.lack(kind, object, why);
+    }
+
+    fn lack(&mut self, kind: &Kind, object: &Identity, why: &str) {
         let gap = Gap::new(self.name_of(kind, object), why);
         self.folder.lack(&gap);
         self.saved.not_seen.push(gap);
@@ -193,7 +197,8 @@ impl Collection<'_> {
     }
 
     fn add(&mut self, kind: &Kind, mut object: Value) -> Result<()> {
-        let (is_going, is_unfinished) = (manifest::is_going(&object), create::is_unfinished(&object));
+        let is_going = manifest::is_going(&object);
+        let is_held = create::is_held(&object);
         // The items of a list of a built-in kind do not say what they are.
         object["apiVersion"] = kind.resource.api_version.as_str().into();
         object["kind"] = kind.resource.kind.as_str().into();
@@ -215,13 +220,9 @@ impl Collection<'_> {
         if is_going {
             return Ok(());
         }
-        if is_unfinished {
-            let why =
-                "its restoration is not finished, so that it lacks an owner, or is paused: restore again";
-            self.cannot_keep(kind, &identity, why);
-            if self.folder.holds(&full_name, &identity) {
-                return Ok(());
-            }
+        if is_held {
+            let why = "a restoration holds it paused, and so it is saved: let that finish, or set spec.paused to false, and back up again";
+            self.lack(kind, &identity, why);
         }
         if let Some(why) = self.folder.add(&full_name, &manifest)? {
             self.cannot_keep(kind, &identity, &why);
@@ -240,7 +241,7 @@ impl Collection<'_> {
     /// The owners of all objects, and their owners.
     async fn owners(&mut self) -> Result<()> {
         while let Some(owner) = self.owners.pop_first() {
-            if self.known.contains(&owner.uid) {
+            if self.known.contains(&owner.uid) || self.left_out.contains(&owner.uid) {
                 continue;
             }
             let Some(kind) = self.cluster.kinds.of(&owner).cloned() else {
@@ -248,12 +249,15 @@ impl Collection<'_> {
                 continue;
             };
             // The restoration leaves out a command of others together with what it owns.
-            if let Some(why) = self.why_left_out(&kind).filter(|why| why != COMMAND_OF_OTHERS) {
-                self.leave_out(&kind, Some(owner.uid), why);
-                continue;
-            }
+            let left_out = self.why_left_out(&kind).filter(|why| why != COMMAND_OF_OTHERS);
             match self.cluster.at(&kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
-                Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => self.add(&kind, object)?,
+                Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => match left_out {
+                    None => self.add(&kind, object)?,
+                    Some(why) => {
+                        self.leave_out(&kind, Some(owner.uid), why);
+                        self.owners.extend(Manifest::of(object).owners());
+                    }
+                },
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
                 Err(error) => self.miss(Some(&kind), Gap::of(owner.to_string(), &error)),
             }
@@ -301,6 +305,9 @@ impl Collection<'_> {
         }
         // What is there may belong to something that was not read.
         for Candidate { kind, metadata } in candidates.iter().filter(|_| self.saved.keeps_former) {
+            if metadata.deletion_timestamp.is_some() && kind.is_among(&self.commands) {
+                continue;
+            }
             let object = Identity::in_metadata(&kind.resource.api_version, &kind.resource.kind, metadata);
             self.folder.keep(&kind.full_name(), &object);
         }

@@ -28,7 +28,7 @@ pub enum Way {
     NotAtAll(&'static str),
 }
 
-/// The way of a command. A live target carries out commands; one that is not there, or that this restoration holds, does not.
+/// The way of a command. A live target carries out commands; one that is not there, or that a restoration holds, does not.
 /// `carried_out` are the uids of commands that their targets in the backup record.
 pub fn way(command: &Manifest, is_target_live: bool, carried_out: &HashSet<String>) -> Way {
     let has_begun = command.has_begun() || carried_out.contains(&command.identity().uid);
@@ -54,31 +54,26 @@ pub fn is_of_others(kind: &Kind, declared: &[Kind]) -> bool {
 }
 
 /// Whether an object may be a request that an operator made for one of its own objects: its kind is of another project, and
-/// its controller, which is no object of ours, is in the backup.
-pub fn is_request_of_others(object: &Manifest, backup: &Uids) -> bool {
+/// its controller, which is no object of ours, is in the backup, or of a kind that no backup has.
+pub fn is_request_of_others(object: &Manifest, is_there: impl Fn(&Identity) -> bool) -> bool {
     let identity = object.identity();
     let group = identity.group();
     let is_of_kubernetes = !group.contains('.') || group.ends_with(".k8s.io");
-    let is_foreign = |owner: &Identity| owner.group() != keys::GROUP && backup.knows(&owner.uid);
+    let is_foreign = |owner: &Identity| owner.group() != keys::GROUP && is_there(owner);
     group != keys::GROUP && !is_of_kubernetes && object.controller().as_ref().is_some_and(is_foreign)
 }
 
-/// The objects that a command is for: its owners, and the one that it names.
-pub fn targets(command: &Manifest) -> Vec<Identity> {
+/// The object that a command names: it takes effect on no other one.
+pub fn target(command: &Manifest) -> Identity {
     let Identity { api_version, namespace, .. } = command.identity();
     let name = command.text("/spec/targetRef/name");
-    let named = Identity::new(&api_version, "BasicDeployment", namespace.as_deref(), name);
-    let mut targets = command.owners();
-    if !is_for(&targets, &named) {
-        targets.push(named);
-    }
-    targets
+    Identity::new(&api_version, "BasicDeployment", namespace.as_deref(), name)
 }
 
-/// Whether an object, whatever its uid, is one of these targets.
-pub fn is_for(targets: &[Identity], object: &Identity) -> bool {
+/// Whether an object, whatever its uid, is this target.
+pub fn is_it(target: &Identity, object: &Identity) -> bool {
     let place = |object: &Identity| (object.kind.clone(), object.namespace.clone(), object.name.clone());
-    targets.iter().any(|target| object.group() == target.group() && place(object) == place(target))
+    object.group() == target.group() && place(object) == place(target)
 }
 
 /// The uids of the commands that targets record.
@@ -144,8 +139,6 @@ mod tests {
             uid: "new".into(),
             ..manifest("BasicDeployment", name, &json!({})).identity()
         };
-        assert!(
-            is_for(&targets(&command), &restored("web")) && !is_for(&targets(&command), &restored("api"))
-        );
+        assert!(is_it(&target(&command), &restored("web")) && !is_it(&target(&command), &restored("api")));
     }
 }

@@ -89,9 +89,9 @@ pub fn is_incomplete(live: &Value, in_place_of: &str) -> bool {
     is_managed(live, |by| by == manager(in_place_of))
 }
 
-/// Whether a live object was created by a restoration of whatever backup, and is not complete yet.
-pub fn is_unfinished(live: &Value) -> bool {
-    is_managed(live, |by| by.starts_with(MANAGER))
+/// Whether a live `BasicDeployment` was created by a restoration of whatever backup that holds it until it is complete.
+pub fn is_held(live: &Value) -> bool {
+    live["spec"]["paused"] == true && is_managed(live, |by| by.starts_with(MANAGER))
 }
 
 fn is_managed(live: &Value, by: impl Fn(&str) -> bool) -> bool {
@@ -117,10 +117,12 @@ mod tests {
 
     #[test]
     fn an_object_is_known_as_incomplete_by_its_field_manager() {
-        let live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}]}});
-        assert!(is_incomplete(&live, "u1") && !is_incomplete(&live, "u2") && is_unfinished(&live));
-        let complete = json!({"metadata": {}});
-        assert!(!is_incomplete(&complete, "u1") && !is_unfinished(&complete));
+        let mut live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}]}});
+        assert!(is_incomplete(&live, "u1") && !is_incomplete(&live, "u2") && !is_held(&live));
+        live["spec"]["paused"] = true.into();
+        assert!(is_held(&live));
+        let complete = json!({"metadata": {}, "spec": {"paused": true}});
+        assert!(!is_incomplete(&complete, "u1") && !is_held(&complete));
         let status = json!({"manager": "controller", "operation": "Apply", "subresource": "status"});
         let live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}, status]}});
         let saved = json!({"manager": "flux", "operation": "Apply"});

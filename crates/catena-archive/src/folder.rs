@@ -118,7 +118,7 @@ pub struct Folder {
     path: PathBuf,
     former: Index,
     new: Index,
-    /// The files of the new one that are no former ones.
+    /// The files that this backup wrote; the others are kept.
     taken: BTreeSet<String>,
     /// The folder itself, locked: the former backup must not change meanwhile.
     _locked: File,
@@ -197,7 +197,8 @@ impl Folder {
                 Ok(Some("its name is too long for the name of a file".to_owned()))
             }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                Ok(Some("another object has the name of its file".to_owned()))
+                let why = "another object has the name of its file, or it was created again meanwhile: back up again";
+                Ok(Some(why.to_owned()))
             }
             Err(error) => Err(error).with_context(|| format!("{file} cannot be written")),
         }
@@ -478,7 +479,10 @@ mod tests {
         let crafted = named(Path::new(&file).file_stem().unwrap().to_str().unwrap());
         let mut backup = folder.collected(&[&long]);
         let why = backup.add(DEPLOYMENTS, &crafted).unwrap();
-        assert_eq!(why.as_deref(), Some("another object has the name of its file"));
+        assert_eq!(
+            why.as_deref(),
+            Some("another object has the name of its file, or it was created again meanwhile: back up again")
+        );
         backup.end(|_| false).unwrap();
         assert_eq!(folder.read(), [long]);
     }

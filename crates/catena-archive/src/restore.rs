@@ -5,7 +5,7 @@
 //! 2. Commands that have ended, with their outcomes, while their target is not there.
 //! 3. All other objects: data, and then the rest [by ownership and reference](super::order). A `BasicDeployment` is paused, so
 //!    that its controller neither stores a revision nor creates a child that is about to come.
-//! 4. Data and ended commands get their owners. Then commands come that have not begun.
+//! 4. Data gets its owners, commands come that have not begun, and those that have ended get their owners.
 //! 5. Each `BasicDeployment` is no longer paused if everything below it is there.
 //!
 //! Last, what stands in a namespace that is being deleted is told as not restored.
@@ -144,8 +144,8 @@ impl<'r> Restoration<'r> {
         }
         waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
         let has_target = |command: &Manifest| {
-            let targets = commands::targets(command);
-            self.result.restored.iter().any(|object| commands::is_for(&targets, object))
+            let target = commands::target(command);
+            self.result.restored.iter().any(|object| commands::is_it(&target, object))
         };
         let (waiting, homeless): (Vec<_>, Vec<_>) = waiting.into_iter().partition(has_target);
         for command in homeless {
@@ -162,10 +162,11 @@ impl<'r> Restoration<'r> {
             .extend(waiting.into_iter().filter(|command| self.lost.contains(&command.identity().uid)));
         let owners = order::owners(&others);
         let deployments: Vec<_> = others.into_iter().filter(Manifest::is_deployment).collect();
-        // What carries out commands must not find one without its outcome, nor go on without one that is to wait for it.
-        let unsettled: Vec<_> = self.unsettled.iter().flat_map(commands::targets).collect();
-        let held = deployments.iter().map(Manifest::identity);
-        self.lost.extend(held.filter(|target| commands::is_for(&unsettled, target)).map(|target| target.uid));
+        // A target must not find a command without its outcome, nor go on before the commands that wait for it are there.
+        let unsettled: Vec<_> = self.unsettled.iter().map(commands::target).collect();
+        let is_held = |object: &Identity| unsettled.iter().any(|target| commands::is_it(target, object));
+        let held = deployments.iter().map(Manifest::identity).filter(is_held);
+        self.lost.extend(held.map(|target| target.uid));
         // What owns a lost object must not go on without it.
         order::add_owners(&mut self.lost, &owners);
         for command in &ended {
@@ -201,15 +202,9 @@ impl<'r> Restoration<'r> {
         }
     }
 
-    /// Whether a target of a command carries out commands: it is there, and not held by a restoration.
+    /// Whether the target of a command carries out commands: it is there, and not held by a restoration.
     async fn has_live_target(&self, command: &Manifest) -> Result<bool, String> {
-        for target in commands::targets(command) {
-            let is_held = |live: &Value| create::is_unfinished(live) && live["spec"]["paused"] == true;
-            if self.found(&target).await?.is_some_and(|live| !is_held(&live)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        Ok(self.found(&commands::target(command)).await?.is_some_and(|live| !create::is_held(&live)))
     }
 
     fn at<'a>(&self, kind: &'a Kind, identity: &'a Identity) -> At<'a>

@@ -85,17 +85,17 @@ impl Executor {
 fn patch(command: &DynamicRow<CommandRow>, owner: &OwnerReference) -> Vec<PatchOperation> {
     let DynamicRow { row, metadata, .. } = command;
     let state = match metadata.generation.filter(|_| row.kind.is_judged_by_spec()) {
-        Some(generation) => test("generation", json!(generation)),
-        None => test("resourceVersion", json!(metadata.resource_version)),
+        Some(generation) => test(["generation"], json!(generation)),
+        None => test(["resourceVersion"], json!(metadata.resource_version)),
     };
-    let mut patch = vec![test("uid", json!(metadata.uid)), state];
+    let mut patch = vec![test(["uid"], json!(metadata.uid)), state];
     let (map, key) = match row.kind.mode {
         Mode::Label => ("labels", keys::TARGET_UID),
         Mode::Owner | Mode::Observe => ("annotations", keys::BOUND_TO),
     };
     if row.kind.mode != Mode::Label {
         let owners = Some(&row.owners).filter(|owners| !owners.is_empty());
-        patch.push(test("ownerReferences", json!(owners)));
+        patch.push(test(["ownerReferences"], json!(owners)));
         if owners.is_none() {
             patch.push(add(["metadata", "ownerReferences"].into(), json!([owner])));
         } else {
@@ -103,17 +103,19 @@ fn patch(command: &DynamicRow<CommandRow>, owner: &OwnerReference) -> Vec<PatchO
         }
     }
     if row.has_map {
+        patch.push(test([map, key], json!(row.bound_to)));
         patch.push(add(["metadata", map, key].into(), owner.uid.as_str().into()));
     } else {
-        patch.push(test(map, Value::Null));
+        patch.push(test([map], Value::Null));
         patch.push(add(["metadata", map].into(), json!({key: owner.uid})));
     }
     patch
 }
 
 /// Whether a field of the metadata has this value; that of an absent field is null.
-fn test(field: &str, value: Value) -> PatchOperation {
-    PatchOperation::Test(TestOperation { path: PointerBuf::from_tokens(["metadata", field]), value })
+fn test<const N: usize>(field: [&str; N], value: Value) -> PatchOperation {
+    let path = PointerBuf::from_tokens(["metadata"].into_iter().chain(field));
+    PatchOperation::Test(TestOperation { path, value })
 }
 
 fn add(path: Vec<&str>, value: Value) -> PatchOperation {

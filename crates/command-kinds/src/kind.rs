@@ -178,7 +178,7 @@ impl CommandKind {
         self.target.as_ref().map_or(&[], |target| &target.kinds)
     }
 
-    /// Whether only the spec of a command tells whether it is bound, and to what: each change of it gives a new generation.
+    /// Whether only the spec of an object tells whether it is bound, and to what: each change of it gives a new generation.
     #[must_use]
     pub fn is_judged_by_spec(&self) -> bool {
         let target =
@@ -188,7 +188,8 @@ impl CommandKind {
         let refuse = self.refuse.iter().map(|refusal| &refusal.when);
         let mut read =
             target.chain(&self.filter).chain(&self.after).chain(refuse).flat_map(Expression::fields);
-        self.refuse_finalizers.is_empty() && !read.any(|field| ["metadata", "status"].contains(&&**field))
+        let is_by_spec = self.selector.is_none() && self.refuse_finalizers.is_empty();
+        is_by_spec && !read.any(|field| ["metadata", "status"].contains(&&**field))
     }
 
     /// An object of this kind as the input of its expressions.

@@ -31,7 +31,7 @@ pub struct CommandRow {
 }
 
 impl CommandRow {
-    /// Reads an object of a kind. One that its filter leaves out, or of which that is unknown, is no command, and never expires.
+    /// Reads an object of a kind. One that its filter leaves out, or that lacks a field that it reads, is no command, and never expires.
     #[must_use]
     pub fn of(object: PrunedObject, filter: Option<&Expression>, expiry: &Expiry) -> Self {
         let declared_by = expiry.declared_by.on(&object.metadata);
@@ -41,8 +41,9 @@ impl CommandRow {
         let created = object.metadata.creation_timestamp.as_ref().map(|time| time.0);
         let spec = digest(&object);
         let object = object.into_json();
-        let is_command = filter.is_none_or(|filter| Object(&object).holds(filter).unwrap_or(false));
-        let ended = if is_command { end(&object, expiry) } else { Ok(None) };
+        let is_command =
+            filter.map_or(Ok(Some(true)), |filter| known(Object(&object).holds(filter).map(Some)));
+        let ended = is_command.and_then(|is| if is == Some(true) { end(&object, expiry) } else { Ok(None) });
         // The TTL of a command that comes from a backup begins with its creation.
         let begin = |finished: Timestamp| created.map_or(finished, |created| created.max(finished));
         let is_restored = matches!(&ended, Ok(Some((finished, _)))
@@ -178,7 +179,8 @@ mod tests {
         let backup = object(json!({"ttl": 60, "type": "Backup"}));
         assert_eq!(of(None, &backup), due);
         assert_eq!(of(restarts, &backup), Ok(None));
-        assert_eq!(of(restarts, &object(json!({"ttl": 60}))), Ok(None), "that is unknown");
+        assert_eq!(of(restarts, &object(json!({"ttl": 60}))), Ok(None), "its type is not set");
+        assert!(of(Some("object.spec.ttl"), &backup).is_err(), "the filter is wrong");
         assert_eq!(of(restarts, &object(json!({"ttl": 60, "type": "Restart"}))), due);
     }
 

@@ -43,11 +43,11 @@ impl Observer {
         let may_act = is_open(&command);
         let line =
             || row.target_id().filter(|_| may_act).map(|target| self.memory.line(target)).unwrap_or_default();
-        let with_status = self.with_status(&line()).await;
+        let seen = line();
+        let with_status = self.with_status(&seen).await;
         let reference = row.target.as_ref().and_then(|target| target.as_ref().ok());
         let schema = if row.has_ended() { None } else { self.schemas.of(&command, |_| {}).await };
         let takes_status = schema.and_then(|schema| row.takes_status(schema));
-        let seen = line();
         let unknown = reference.filter(|_| may_act).and_then(|to| self.memory.unknown(&to.kind));
         let mut observed = Observed {
             now: Timestamp::now(),

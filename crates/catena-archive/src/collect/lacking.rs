@@ -18,12 +18,6 @@ const HARMFUL: [(&str, &str); 4] = [
     (SECRETS, "a backup may be read by others"),
     ("replicasets.apps", "their Deployment creates them again, and they adopt the live pods"),
 ];
-
-/// Whether a backup lacks the objects of a kind, unless that is chosen, because they would do harm if they were created again.
-pub fn is_harmful(kind: &Kind) -> bool {
-    HARMFUL.iter().any(|(harmful, _)| *harmful == kind.full_name())
-}
-
 /// Kinds whose objects are written by controllers, or soon are of the past, with the reason.
 const NO_CONTENT: [(&str, &str); 6] = [
     ("events", "they tell of the past"),
@@ -50,6 +44,12 @@ pub struct LeftOut {
     pub why: String,
 }
 
+/// Why no backup has objects of a kind, unless that is chosen; `None` if backups have them.
+pub fn why_in_no_backup(kind: &Kind) -> Option<&'static str> {
+    let mut all = HARMFUL.iter().chain(&NO_CONTENT);
+    all.find(|(left_out, _)| *left_out == kind.full_name()).map(|(_, why)| *why)
+}
+
 impl Collection<'_> {
     /// Why dependents and owners of a kind are left out; `None` if they are not.
     pub(super) fn why_left_out(&self, kind: &Kind) -> Option<String> {
@@ -57,9 +57,8 @@ impl Collection<'_> {
         if self.is_chosen(&name) {
             return None;
         }
-        let known = HARMFUL.iter().chain(&NO_CONTENT).find(|(left_out, _)| *left_out == name);
         let foreign = commands::is_of_others(kind, &self.commands).then_some(COMMAND_OF_OTHERS);
-        let why = known.map(|(_, why)| *why).or(foreign)?;
+        let why = why_in_no_backup(kind).or(foreign)?;
         Some(if name == SECRETS { format!("{why}: add {}", self.choice_of(&name)) } else { why.to_owned() })
     }
 

@@ -337,20 +337,20 @@ async fn an_owner_that_would_do_harm_is_left_out_unless_its_kind_is_chosen() {
 }
 
 #[tokio::test]
-async fn an_object_whose_restoration_is_not_finished_keeps_its_former_file() {
-    let [folder, new] = ["unfinished", "unfinished-new"].map(Temporary::new);
-    assert!(backup(&server(|_| None), &folder).await.unwrap().complete);
+async fn what_a_restoration_holds_paused_is_saved_so_and_told() {
+    let folder = Temporary::new("held");
     let managers = json!([{"manager": "kubectl-catena-restore-u1"}]);
-    let held = json!({
-        "metadata": {"name": "web", "namespace": "shop", "uid": "u9", "managedFields": managers}, "spec": {"paused": true},
-    });
-    let cluster =
-        server(move |uri| uri.contains("/basicdeployments?").then(|| list(std::slice::from_ref(&held))));
-    // What it has not had a file of is better saved as it is than not at all.
-    for (folder, uid) in [(&folder, "u1"), (&new, "u9")] {
-        let saved = backup(&cluster, folder).await.unwrap();
-        assert!(!saved.complete && saved.not_seen[0].what == "basicdeployments/web", "{saved:?}");
+    let held = |paused: bool| {
+        let spec = json!({ "paused": paused });
+        let metadata = json!({"name": "web", "namespace": "shop", "uid": "u9", "managedFields": managers});
+        list(&[json!({ "metadata": metadata, "spec": spec })])
+    };
+    for paused in [true, false] {
+        let deployments = held(paused);
+        let cluster = server(move |uri| uri.contains("/basicdeployments?").then(|| deployments.clone()));
+        let saved = backup(&cluster, &folder).await.unwrap();
+        assert_eq!((saved.complete, saved.not_seen.len()), (!paused, usize::from(paused)), "{saved:?}");
         let read = Folder::read(&folder.0).unwrap();
-        assert!(read.iter().any(|object| object.identity().uid == uid), "{read:?}");
+        assert!(read.iter().any(|object| object.identity().uid == "u9"), "{read:?}");
     }
 }

@@ -5,7 +5,7 @@ use catena_cluster::Identity;
 use serde_json::{Value, json};
 
 use super::{ATTEMPTS, CONTESTED, GOING, Restoration, uid};
-use crate::{Manifest, collect::is_harmful, create, manifest};
+use crate::{Manifest, collect::why_in_no_backup, create, manifest};
 
 impl Restoration<'_> {
     /// The owner references with the uids of the live owners, which are found by their names.
@@ -26,7 +26,7 @@ impl Restoration<'_> {
                     }
                     bound.push(reference);
                 }
-                None if self.is_left_out(&owner) || self.is_left_out_of_backups(&owner) => {}
+                None if self.is_left_out(&owner) || self.is_in_no_backup(&owner) => {}
                 None => return Err(format!("its owner {owner} is not there: restore or create that first")),
             }
         }
@@ -34,8 +34,9 @@ impl Restoration<'_> {
     }
 
     /// Whether an owner is in no backup, unless that was asked for: it does not come back, and what it owned does without it.
-    fn is_left_out_of_backups(&self, owner: &Identity) -> bool {
-        !self.uids.knows(&owner.uid) && self.cluster.kinds.of(owner).is_some_and(is_harmful)
+    pub(super) fn is_in_no_backup(&self, owner: &Identity) -> bool {
+        let why = self.cluster.kinds.of(owner).and_then(why_in_no_backup);
+        !self.uids.knows(&owner.uid) && why.is_some()
     }
 
     async fn find_uid(&mut self, owner: &Identity) -> Result<(), String> {
@@ -87,7 +88,7 @@ impl Restoration<'_> {
         if self.lost.contains(&uid) {
             let new = self.uids.get(&uid).map(str::to_owned);
             if self.result.restored.iter().any(|restored| Some(&restored.uid) == new.as_ref()) {
-                let why = "it stays paused, because not everything below it could be brought back: correct that, and restore again";
+                let why = "it stays paused, because not everything that belongs to it could be brought back: correct that, and restore again";
                 self.fail(deployment, why.to_owned());
             }
             return;

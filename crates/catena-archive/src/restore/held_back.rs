@@ -33,8 +33,14 @@ impl Restoration<'_> {
         if is_declared || identity.group() != keys::GROUP && object.is_bound() {
             return Some(COMMAND_OF_OTHERS);
         }
-        if !self.choices.dependents && commands::is_request_of_others(object, &self.uids) {
+        let is_there = |owner: &Identity| self.uids.knows(&owner.uid) || self.is_in_no_backup(owner);
+        if !self.choices.dependents && commands::is_request_of_others(object, is_there) {
             return Some(REQUEST_OF_OTHERS);
+        }
+        // Kubernetes accepts no claim that is there already for a volume of the pod itself.
+        let is_of_pod = |owner: &Identity| owner.kind == "Pod" && self.is_in_no_backup(owner);
+        if identity.kind == "PersistentVolumeClaim" && object.controller().as_ref().is_some_and(is_of_pod) {
+            return Some("its pod makes it again");
         }
         // Whoever makes its owner anew looks for data.
         let is_below = !order::comes_before_owners(object)

@@ -166,6 +166,7 @@ async fn only_what_is_written_and_judged_is_tested() {
         json!({"after": "!has(object.status)"}),
         json!({"refuse": [{"when": "object.metadata.?labels[?'x'].hasValue()", "message": "no"}]}),
         json!({"refuseFinalizers": ["ops.example/data"]}),
+        json!({"selector": "ops.example/bind=yes"}),
     ] {
         assert_eq!(state(reads_more.clone()).await, "/metadata/resourceVersion", "{reads_more}");
     }
@@ -182,9 +183,10 @@ async fn only_what_is_written_and_judged_is_tested() {
     );
     let other = json!({"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "node", "controller": false});
     let metadata = json!({"ownerReferences": [other], "annotations": {"note": "mine"}});
+    let record = tested("annotations/catena.dev~1bound-to", Value::Null);
     assert_eq!(
         tests(observed_in("Owner", &metadata)).await,
-        [uid.clone(), version.clone(), tested("ownerReferences", json!([other]))]
+        [uid.clone(), version.clone(), tested("ownerReferences", json!([other])), record]
     );
     assert_eq!(tests(observed_in("Label", &metadata)).await, [uid, version, tested("labels", Value::Null)]);
 }

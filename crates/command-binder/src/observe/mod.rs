@@ -88,7 +88,7 @@ impl Observer {
             if !schema.takes_conditions {
                 tracing::warn!(
                     entry = &*kind.id,
-                    "reportsBound: the schema of this kind has no conditions with observedGeneration, x-kubernetes-list-type map and the key type, so that Events are written instead; set reportsBound: false"
+                    "reportsBound: the schema of this kind has no conditions with x-kubernetes-list-type map, the key type and all fields of a condition, so that Events are written instead; set reportsBound: false"
                 );
             }
         };

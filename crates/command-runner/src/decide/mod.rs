@@ -34,7 +34,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Age from which it is reported that a command is not bound: most are bound before.
 const BINDING_TIME: Duration = Duration::from_secs(10);
-/// Age from which it is reported that older commands are carried out first: most wait for less, and the status of a new one is written
+/// Age from which it is reported that other commands are carried out first: most wait for less, and the status of a new one is written
 /// by command-binder, too.
 const QUEUING_TIME: Duration = Duration::from_secs(3);
 

@@ -26,7 +26,7 @@ use crate::{
 /// A pass over a command.
 pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Stored) -> Vec<Write> {
     let Described { kind, expiry, .. } = commands(command.meta.key.kind);
-    let mut row = CommandRow::of(pruned(command), None, expiry);
+    let mut row = CommandRow::of(pruned(command), kind.filter.as_ref(), expiry);
     if scope.has(Sabotage::ReapsDeclared) {
         row.declared_by = None;
     }
@@ -83,7 +83,8 @@ pub fn hears(memory: &mut Memory, write: &Write, answer: &Answer) -> bool {
         return true;
     }
     let meta = &write.whose.meta;
-    let spec = CommandRow::of(pruned(&write.whose), None, &commands(meta.key.kind).expiry).spec;
+    let Described { kind, expiry, .. } = commands(meta.key.kind);
+    let spec = CommandRow::of(pruned(&write.whose), kind.filter.as_ref(), expiry).spec;
     memory.removed.insert(meta.key.name.clone(), (meta.uid.clone(), spec));
     false
 }
