@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use catena_api::{command::RecentCommands, keys};
 use catena_cluster::{Identity, Kind};
 
-use super::{Manifest, Uids};
+use super::Manifest;
 
 /// The reason to leave out a command of another project.
 pub const COMMAND_OF_OTHERS: &str =

@@ -157,6 +157,23 @@ async fn what_a_pod_owned_comes_back_without_it_because_no_backup_has_it() {
 }
 
 #[tokio::test]
+async fn what_a_pod_makes_itself_or_an_operator_made_for_one_is_left_out() {
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "web-1", "uid": "uid-of-web-1", "controller": true});
+    let of_pod = |kind: &str, version: &str| {
+        manifest(kind, "cache", &json!({"apiVersion": version, "ownerReferences": [owner]}))
+    };
+    let (cluster, _) = store(&[], |_, _| None);
+    for (object, why) in [
+        (of_pod("PersistentVolumeClaim", "v1"), "its pod makes it again"),
+        (of_pod("Reindex", "acme.dev/v1"), REQUEST_OF_OTHERS),
+    ] {
+        let report = restored(&cluster, vec![object]).await;
+        let left: Vec<&str> = report.left_out.iter().map(|note| note.why.as_str()).collect();
+        assert_eq!(left, [why], "{report:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_object_that_lacks_something_of_the_backup_is_told_and_additions_of_others_are_not() {
     for (replicas, differing) in [(3, 0), (2, 1)] {
         let web = json!({
