@@ -119,6 +119,9 @@ pub fn health(object: &DynamicObject) -> Health {
         .or_else(|| by_conditions(object, is_ours))
         .or_else(|| by_numbers(object))
         .or_else(|| Some(Health::new(State::Stuck, "", error(object)?)))
+        .or_else(|| {
+            (object.data["status"]["readyToUse"] == false).then(|| Health::new(State::Moving, "", ""))
+        })
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
@@ -460,6 +463,15 @@ mod tests {
             let health = health(&serde_json::from_value(object).unwrap());
             assert_eq!((health.state, &*health.message), (expected, "no place"), "{api_version}");
         }
+    }
+
+    #[test]
+    fn a_snapshot_that_is_not_usable_yet_is_under_way() {
+        let snapshot = |is: bool| {
+            let status = json!({"status": {"readyToUse": is}});
+            state("snapshot.storage.k8s.io/v1", "VolumeSnapshot", status).0
+        };
+        assert_eq!([true, false].map(snapshot), [State::Present, State::Moving]);
     }
 
     #[test]

@@ -214,6 +214,16 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
     ]);
 }
 
+#[test]
+fn what_the_scheduler_itself_could_not_do_is_no_lack_of_room() {
+    let message = "pods \"web-x\" is forbidden: User \"s\" cannot create resource \"pods/binding\"";
+    let mut objects = unschedulable(message);
+    objects[2].data["status"]["conditions"][0]["reason"] = "SchedulerError".into();
+    let cause = ask(WEB, &objects, &calm()).root_cause.unwrap();
+    assert_eq!((cause.reason.as_str(), &*cause.meaning), ("SchedulerError", "could not be bound to a node"));
+    assert!(cause.advice.contains("log of the scheduler"), "{}", cause.advice);
+}
+
 /// The taint protects the control plane from the pods of others.
 #[test]
 fn nobody_is_told_to_remove_the_taint_of_a_control_plane() {
