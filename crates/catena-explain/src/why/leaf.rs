@@ -93,9 +93,11 @@ fn has_failed_itself(pod: &Node) -> bool {
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
 fn usual(node: &Node) -> &'static str {
-    // What is of another project goes on without an object that says nothing, such as a Secret.
     let goes_on = |child: &Node| match child.health.state {
-        State::Ready | State::Done | State::Failed => false,
+        // Its pods may be ready, and not for long enough.
+        State::Ready => node.identity.group() == "apps",
+        State::Done | State::Failed => false,
+        // A child of another group without a status, such as a Secret, is no sign of progress.
         State::Present => child.identity.group() == node.identity.group(),
         _ => true,
     };

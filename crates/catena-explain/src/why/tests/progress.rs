@@ -54,3 +54,25 @@ fn a_pod_that_completed_is_named_although_it_has_no_problem() {
     let cause = ask(WEB, &blocked_by_pod(pod, "PodSucceeded"), &calm()).root_cause.unwrap();
     assert_eq!((cause.object.kind.as_str(), cause.reason.as_str()), ("Pod", "PodSucceeded"));
 }
+
+#[test]
+fn a_rollout_whose_new_pods_have_to_stay_ready_for_a_time_is_waited_for() {
+    let counted = condition("Available", "False", "MinimumReplicasUnavailable", "no minimum availability");
+    let going = condition("Progressing", "True", "ReplicaSetUpdated", "");
+    let body = json!({"spec": {"replicas": 1, "minReadySeconds": 300}, "status": {
+        "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "conditions": [counted, going],
+    }});
+    let set = json!({"spec": {"replicas": 1}, "status": {"replicas": 1, "readyReplicas": 1}});
+    let mut pod = serving("web-x");
+    pod.metadata.owner_references.as_mut().unwrap()[0].uid = "ReplicaSet/web".into();
+    let objects = [
+        deployment(not_ready("Progressing", "0 of 1", Value::Null)),
+        object("apps/v1", "Deployment", "web", Some(WEB), body),
+        object("apps/v1", "ReplicaSet", "web", Some("Deployment/web"), set),
+        pod,
+    ];
+    for asked in [WEB, "Deployment/web"] {
+        let cause = ask_exactly(asked, &objects, &calm()).root_cause.unwrap();
+        assert!(cause.is_progress, "{asked}: {}", cause.advice);
+    }
+}
