@@ -5,7 +5,7 @@ use catena_api::keys;
 use catena_cluster::{Identity, State, list, protection, text};
 use serde_json::Value;
 
-use super::{Cause, Facts, facts, placement, warnings};
+use super::{Cause, Facts, facts, leaf, placement, warnings};
 use crate::Node;
 
 /// What an object is to the one that names it; the first ones are read first.
@@ -59,8 +59,10 @@ pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
 pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Cause>) {
     let related = &facts.surroundings.related;
     let (mut found, mut cause) = (Vec::new(), None);
+    let is_early = node.health.reason == "Starting" && leaf::is_new(node, facts);
     for (edge, to) in edges(node) {
         match related.find(&to) {
+            _ if edge == Edge::Claim && is_early => {}
             Some(old) if edge == Edge::OldChild && !is_left_to(node, old) => {}
             Some(claim) if edge == Edge::Claim && !needs_nodes(node) && !placement::has_node(claim) => {}
             Some(there) => found.push(there),

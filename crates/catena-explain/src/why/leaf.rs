@@ -27,12 +27,17 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
     }
 }
 
+/// Whether a pod is so new that its scheduler may still look for a node, or wait for its volumes.
+pub fn is_new(pod: &Node, facts: &Facts) -> bool {
+    pod.created.is_none_or(|created| facts.now.duration_since(created) <= SCHEDULING_GRACE)
+}
+
 /// Whether a pod has waited for its scheduler for longer than that takes.
 fn is_overlooked(pod: &Node, facts: &Facts) -> bool {
     let is_scheduled = condition(&pod.object, "PodScheduled").is_some();
     let is_seen = is_scheduled || pod.object.data.pointer("/status/containerStatuses").is_some();
     let waits = pod.health.reason == "Starting" && edges::node_of(pod).is_none() && !is_seen;
-    waits && pod.created.is_some_and(|created| facts.now.duration_since(created) > SCHEDULING_GRACE)
+    waits && !is_new(pod, facts)
 }
 
 /// The message of an object, or an Event about it.

@@ -132,12 +132,14 @@ fn a_claim_for_which_a_node_was_selected_explains_its_pod_that_has_none() {
     };
     let mut class = class("example.com/none");
     class.data["volumeBindingMode"] = "WaitForFirstConsumer".into();
-    let told = |is_selected: bool, conditions: serde_json::Value| {
+    let told_at = |created: &str, is_selected: bool, conditions: serde_json::Value| {
         let mut objects = with_claim("");
+        objects[2].metadata.creation_timestamp = serde_json::from_value(created.into()).unwrap();
         objects[2].data["status"] = json!({"phase": "Pending", "conditions": conditions});
         let surroundings = with(vec![selected(is_selected), class.clone()], vec![], vec![]);
         ask(WEB, &objects, &surroundings).sentence
     };
+    let told = |is_selected, conditions| told_at(THEN, is_selected, conditions);
     let gave_up =
         condition("PodScheduled", "False", "SchedulerError", "running PreBind plugin \"VolumeBinding\"");
     let claim = "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume of its StorageClass/fast has been made for it by example.com/none";
@@ -146,4 +148,6 @@ fn a_claim_for_which_a_node_was_selected_explains_its_pod_that_has_none() {
         assert!(sentence.starts_with(claim), "{sentence}");
     }
     assert!(told(false, json!([])).contains("NotScheduled"), "the claim waits for the pod");
+    let at_once = told_at("2026-01-01T00:09:40Z", true, json!([]));
+    assert!(at_once.contains("is starting"), "a volume takes some time: {at_once}");
 }
