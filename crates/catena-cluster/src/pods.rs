@@ -53,10 +53,14 @@ pub fn health(pod: &DynamicObject) -> Health {
     Health::new(state, reason, message).since(since)
 }
 
+/// The statuses of containers, in the order in which `pod_state` looks for a problem.
+fn containers(pod: &DynamicObject) -> impl Iterator<Item = &Value> {
+    list(pod, "/status/containerStatuses").chain(list(pod, "/status/initContainerStatuses"))
+}
+
 /// The end of the last run of the container that waits for this reason.
 fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
-    let mut all = list(pod, "/status/initContainerStatuses").chain(list(pod, "/status/containerStatuses"));
-    let container = all.find(|container| container["state"]["waiting"]["reason"] == reason)?;
+    let container = containers(pod).find(|container| container["state"]["waiting"]["reason"] == reason)?;
     let ended = container.pointer("/lastState/terminated")?;
     let reason = ended["reason"].as_str().unwrap_or_default();
     let code = ended["exitCode"].as_i64().unwrap_or_default();
@@ -66,8 +70,7 @@ fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
 
 /// The last words of the container whose failure is the reason, and that is not started again.
 fn end(pod: &DynamicObject, reason: &str) -> Option<String> {
-    let all = list(pod, "/status/initContainerStatuses").chain(list(pod, "/status/containerStatuses"));
-    let mut ended = all.filter_map(|container| container.pointer("/state/terminated"));
+    let mut ended = containers(pod).filter_map(|container| container.pointer("/state/terminated"));
     let is_it = |ended: &&Value| reason == "PodFailed" || ended["reason"] == reason;
     words(ended.find(|ended| ended["exitCode"] != 0 && is_it(ended))?)
 }

@@ -202,8 +202,7 @@ impl Status {
         if !self.reason.is_empty() {
             return PodProblem::conclusive(&self.reason, &self.message, since);
         }
-        let containers = self.init_container_statuses.iter().chain(&self.container_statuses);
-        let mut ended = containers.filter_map(|container| container.state.terminated.as_ref());
+        let mut ended = self.containers().filter_map(|container| container.state.terminated.as_ref());
         let cause = ended.clone().find(|ended| ended.exit_code != 0).or_else(|| ended.next());
         let message = cause.map(|cause| format!("exit code {}", cause.exit_code)).unwrap_or_default();
         PodProblem::conclusive(&format!("Pod{}", self.phase), &message, since)
@@ -218,7 +217,7 @@ impl Status {
             return PodProblem::conclusive(&scheduled.reason, &scheduled.message, since);
         }
         let since = self.since("Ready", created);
-        for container in self.init_container_statuses.iter().chain(&self.container_statuses) {
+        for container in self.containers() {
             if let Some(waiting) = &container.state.waiting
                 && !matches!(waiting.reason.as_str(), "" | "ContainerCreating" | "PodInitializing")
             {
@@ -242,6 +241,12 @@ impl Status {
         }
         let message = self.condition("Ready").map(|ready| ready.message.as_str()).unwrap_or_default();
         PodProblem { reason: "NotReady".into(), message: message.into(), since, is_conclusive: false }
+    }
+
+    /// Sidecars stand with the init containers, and are ended after the containers. An init container that fails keeps these from
+    /// starting.
+    fn containers(&self) -> impl Iterator<Item = &Container> + Clone {
+        self.container_statuses.iter().chain(&self.init_container_statuses)
     }
 
     fn condition(&self, r#type: &str) -> Option<&PodCondition> {
@@ -314,6 +319,16 @@ mod tests {
         for (status, expected) in cases {
             assert_eq!(reason(&status), (expected.to_owned(), true), "{status}");
         }
+    }
+
+    #[test]
+    fn a_sidecar_that_was_ended_with_its_pod_is_not_its_trouble() {
+        let ended = |code: i32| json!({"state": {"terminated": {"reason": "Error", "exitCode": code}}});
+        let status = json!({
+            "phase": "Failed", "initContainerStatuses": [ended(143)], "containerStatuses": [ended(1)],
+        });
+        let PodState::Finished(problem) = state(&status) else { panic!("it has ended") };
+        assert_eq!(&*problem.message, "exit code 1");
     }
 
     #[test]

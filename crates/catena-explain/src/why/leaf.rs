@@ -121,8 +121,8 @@ fn usual(node: &Node) -> &'static str {
 fn at_container(mut cause: Cause, pod: &Node) -> Cause {
     let list = |pointer: &str| list(&pod.object, pointer);
     let of_init = list("/status/initContainerStatuses").map(|container| (container, true));
-    let all = of_init.chain(list("/status/containerStatuses").map(|container| (container, false)));
-    let Some((container, is_init)) = all.into_iter().find(|(container, _)| is_at_fault(container)) else {
+    let mut all = list("/status/containerStatuses").map(|container| (container, false)).chain(of_init);
+    let Some((container, is_init)) = all.find(|(container, _)| is_at_fault(container)) else {
         return cause;
     };
     let name = container["name"].as_str().unwrap_or_default();

@@ -184,6 +184,17 @@ fn old_pods_that_a_finalizer_keeps_are_told_beside_those_that_serve() {
     );
 }
 
+/// A sidecar ends after the container that failed, by a signal.
+#[test]
+fn the_container_that_failed_is_told_and_not_the_sidecar_that_was_ended_with_it() {
+    let ended = |code: i64, said: &str| json!({"state": {"terminated": {"reason": "Error", "exitCode": code, "message": said}}});
+    let mut pod = pod_of_two(&ended(143, "bye"), &ended(1, "no database"));
+    pod.data["status"]["phase"] = "Failed".into();
+    let cause = ask(WEB, &blocked_by_pod(pod, "PodFailed"), &calm()).root_cause.unwrap();
+    assert_eq!(cause.message, "exit code 1, and said: no database");
+    assert!(cause.advice.ends_with("logs web-x"), "{}", cause.advice);
+}
+
 /// A pod with these statuses of its init container and its container.
 fn pod_of_two(init: &Value, main: &Value) -> DynamicObject {
     let status = |name: &str, state: &Value| {
