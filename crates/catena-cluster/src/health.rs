@@ -128,15 +128,22 @@ pub fn health(object: &DynamicObject) -> Health {
 /// A status that is about an older spec. Some kinds write the generation as a text. The numbers of a new
 /// `DaemonSet` are zeros.
 fn behind(object: &DynamicObject) -> Option<Health> {
-    let is_daemon_set = object.types.as_ref().is_some_and(|types| types.kind == "DaemonSet");
-    let observed = match object.data.pointer("/status/observedGeneration") {
-        Some(observed) => observed.as_i64().or_else(|| observed.as_str()?.parse().ok())?,
-        None if is_daemon_set => 0,
+    let is_daemon_set = || {
+        object
+            .types
+            .as_ref()
+            .is_some_and(|types| (&*types.api_version, &*types.kind) == ("apps/v1", "DaemonSet"))
+    };
+    let generation = object.metadata.generation?;
+    let message = match object.data.pointer("/status/observedGeneration") {
+        Some(observed) => {
+            let observed = observed.as_i64().or_else(|| observed.as_str()?.parse().ok());
+            let observed = observed.filter(|observed| *observed != generation)?;
+            format!("its status is for generation {observed}, but its spec has generation {generation}")
+        }
+        None if is_daemon_set() => "its status has no observedGeneration".to_owned(),
         None => return None,
     };
-    let generation = object.metadata.generation.filter(|generation| *generation != observed)?;
-    let message =
-        format!("its status is for generation {observed}, but its spec has generation {generation}");
     Some(Health::new(State::Unreported, "Behind", message).since(changed(object)))
 }
 
@@ -224,8 +231,7 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
         let state = match ready.status.as_str() {
             "True" if lacks_replicas(object, &ready.type_) => {
                 let progress = find("Progressing").unwrap_or(ready);
-                // Paused, or aborted. A paused Deployment is scaled nevertheless.
-                if progress.status != "True" && progress.reason != "DeploymentPaused" {
+                if is_halted(object, &progress.reason) {
                     return Some(Health::said(State::Stuck, progress));
                 }
                 return Some(Health {
@@ -247,6 +253,17 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
     let is_bound = find("Bound").is_some();
     let last = ["Accepted", "Bound"].iter().find_map(|type_| find(type_))?;
     (is_bound || last.status != "True").then(|| Health::said(State::Moving, last))
+}
+
+/// Whether a Rollout of Argo waits for somebody. Some pauses have an end, and a paused Deployment is scaled nevertheless.
+fn is_halted(rollout: &DynamicObject, reason: &str) -> bool {
+    let step = number(rollout, "/status/currentStepIndex").unwrap_or_default();
+    let duration = format!("/spec/strategy/canary/steps/{step}/pause/duration");
+    let has_end = rollout.data.pointer(&duration).is_some()
+        || number(rollout, "/spec/strategy/blueGreen/autoPromotionSeconds")
+            .is_some_and(|seconds| seconds > 0);
+    let is_paused_by_hand = rollout.data["spec"]["paused"] == true;
+    reason == "RolloutAborted" || reason == "RolloutPaused" && (is_paused_by_hand || !has_end)
 }
 
 /// Whether an object that is ready by a condition counts fewer replicas than it should have. What is only available may still
@@ -386,6 +403,19 @@ mod tests {
     }
 
     #[test]
+    fn the_numbers_of_a_new_daemon_set_of_kubernetes_are_not_believed() {
+        let of = |api_version: &str| {
+            let status = json!({"desiredNumberScheduled": 0, "numberReady": 0});
+            let metadata = json!({"name": "x", "generation": 1});
+            let set = json!({"apiVersion": api_version, "kind": "DaemonSet", "metadata": metadata, "status": status});
+            let health = health(&serde_json::from_value(set).unwrap());
+            (health.state, health.message)
+        };
+        assert_eq!(of("apps/v1"), (State::Unreported, "its status has no observedGeneration".into()));
+        assert_eq!(of("apps.kruise.io/v1alpha1").0, State::Ready);
+    }
+
+    #[test]
     fn a_generation_may_be_written_as_a_text() {
         let observed = |generation: &str| {
             let conditions = json!([{"type": "Available", "status": "True"}]);
@@ -416,6 +446,40 @@ mod tests {
         let old = json!({"replicas": 5, "updatedReplicas": 1, "availableReplicas": 5, "readyReplicas": 5});
         assert_eq!(of("Available", &old).0, State::Moving);
         assert_eq!(of("Available", &json!({})).0, State::Ready, "it counts none");
+    }
+
+    #[test]
+    fn a_rollout_waits_for_somebody_only_if_it_was_aborted_or_pauses_for_an_unknown_time() {
+        let of = |available: &str, status: &str, reason: &str, spec: Value| {
+            let mut spec = spec;
+            spec["replicas"] = 5.into();
+            let body = json!({"spec": spec, "status": {
+                "replicas": 5, "updatedReplicas": 1, "availableReplicas": 5, "readyReplicas": 4, "currentStepIndex": 1,
+                "conditions": [
+                    {"type": available, "status": "True"},
+                    {"type": "Progressing", "status": status, "reason": reason},
+                ],
+            }});
+            state("argoproj.io/v1alpha1", "Rollout", body).0
+        };
+        let steps = |pause: Value| {
+            let steps = json!([{"setWeight": 20}, {"pause": pause}]);
+            json!({"strategy": {"canary": {"steps": steps}}})
+        };
+        let paused = |spec| of("Available", "Unknown", "RolloutPaused", spec);
+        assert_eq!(paused(steps(json!({}))), State::Stuck);
+        assert_eq!(paused(steps(json!({"duration": "10m"}))), State::Moving);
+        let mut by_hand = steps(json!({"duration": 600}));
+        by_hand["paused"] = true.into();
+        assert_eq!(paused(by_hand), State::Stuck);
+        let promoted = |seconds: i64| json!({"strategy": {"blueGreen": {"autoPromotionSeconds": seconds}}});
+        assert_eq!([0, 60].map(|seconds| paused(promoted(seconds))), [State::Stuck, State::Moving]);
+        let aborted = of("Available", "False", "RolloutAborted", steps(json!({"duration": "10m"})));
+        assert_eq!(aborted, State::Stuck);
+        // To others, it means that nothing is to be done.
+        for available in ["Available", "Ready"] {
+            assert_eq!(of(available, "False", "AsExpected", json!({})), State::Moving);
+        }
     }
 
     #[test]
