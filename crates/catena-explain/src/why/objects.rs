@@ -160,8 +160,13 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
 /// Whether an object has failed and its owner has made another one: it can be left for weeks.
 fn is_replaced(child: &Node, owner: &Node) -> bool {
     let failed_at = child.health.since.or(child.created);
-    let is_next = |other: &Node| other.identity.kind == child.identity.kind && other.created > failed_at;
     let of = (owner.identity.group(), owner.identity.kind.as_str());
+    let has_tries = matches!(of, ("batch", "Job") | ("argoproj.io", "Rollout"));
+    // Of others, what serves may be one more, such as the pod of an operator that was scaled up.
+    let is_next = |other: &Node| {
+        let is_later = other.identity.kind == child.identity.kind && other.created > failed_at;
+        is_later && (has_tries || other.health.state != State::Ready)
+    };
     child.health.state == State::Failed
         && (matches!(of, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"))
             || owner.children.iter().any(is_next))

@@ -24,7 +24,7 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     // It may not be able to report.
     let refused = warnings::current(node, facts).find(|warning| {
         let row = reasons::describe(&warning.reason);
-        controller == Some(&*warning.by) && row.is_some_and(|row| !row.is_progress)
+        warning.at >= since && controller == Some(&*warning.by) && row.is_some_and(|row| !row.is_progress)
     });
     let silent = |variant: &str, names: &[(&str, &str)]| {
         if let Some(Warning { reason, message, since, .. }) = refused {

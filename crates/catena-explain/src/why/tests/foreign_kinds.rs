@@ -162,6 +162,31 @@ fn a_try_that_failed_before_the_present_one_is_not_blamed() {
     assert_eq!(cause(&[job, first()]), "dump-a");
 }
 
+/// A new object that serves may be one more. Of a Job, each pod is another try.
+#[test]
+fn one_that_failed_is_blamed_beside_a_later_one_that_serves_unless_these_are_tries() {
+    let blamed = |api_version: &str, kind: &str| {
+        let owner = format!("{kind}/db");
+        let pod = |name: &str, created: &str, status: Value| {
+            let body = json!({"metadata": {"creationTimestamp": created}, "status": status});
+            object("v1", "Pod", name, Some(&owner), body)
+        };
+        let unready = condition("Ready", "False", "PodFailed", "");
+        let failed = json!({"phase": "Failed", "conditions": [unready]});
+        let serves = json!({"phase": "Running", "conditions": [condition("Ready", "True", "", "")]});
+        let body = json!({"status": {"conditions": [condition("Ready", "False", "Degraded", "1 of 2")]}});
+        let objects = [
+            object(api_version, kind, "db", None, body),
+            pod("db-1", "2026-01-01T00:05:00Z", failed),
+            pod("db-2", "2026-01-01T00:08:00Z", serves),
+        ];
+        ask_exactly(&owner, &objects, &calm()).root_cause.unwrap().object.to_string()
+    };
+    assert_eq!(blamed("db.example.com/v1", "Cluster"), "Pod/db-1");
+    assert_eq!(blamed("argoproj.io/v1alpha1", "Rollout"), "Rollout/db");
+    assert_eq!(blamed("batch/v1", "Job"), "Job/db");
+}
+
 #[test]
 fn a_schedule_is_well_while_its_job_runs() {
     let schedule = object("batch/v1", "CronJob", "dump", None, json!({"spec": {}}));

@@ -158,3 +158,17 @@ fn a_controller_that_says_why_it_does_not_report_is_quoted() {
     assert_eq!(told("basic-deployment-controller"), "StatusRefused");
     assert_eq!(told("somebody"), "NotObserved");
 }
+
+#[test]
+fn a_warning_from_before_the_last_change_is_not_the_reason_of_the_silence_on_it() {
+    let told = |changed: &str| {
+        let entry = json!({"manager": "kubectl", "time": changed, "fieldsV1": {"f:spec": {}}});
+        let metadata = json!({"generation": 2, "managedFields": [entry]});
+        let behind = deployment(json!({"metadata": metadata, "status": {"observedGeneration": 1}}));
+        let mut surroundings = warned(WEB, &[("TemplateNotFound", "no such template")]);
+        surroundings.warnings[0].by = "basic-deployment-controller".into();
+        ask(WEB, &[behind], &surroundings).root_cause.unwrap().reason
+    };
+    assert_eq!(told("2026-01-01T00:06:50Z"), "TemplateNotFound");
+    assert_eq!(told("2026-01-01T00:07:10Z"), "NotObserved");
+}
