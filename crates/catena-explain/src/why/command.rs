@@ -202,7 +202,6 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
         let message = if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() };
         cause.message(message).since(reported_at)
     };
-    let reported = bound.map_or("", |bound| &bound.reason);
     if let Some(target) = &facts.surroundings.missing_target {
         let cause = not_bound(node, "TargetNotFound");
         return told(cause.in_case("missing target", &[("{target}", &target.to_string())]));
@@ -212,7 +211,7 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
     }
     let runs = facts.verdict(BINDER) == Verdict::Runs;
     let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
-    match reported {
+    match bound.map_or("", |bound| &bound.reason) {
         // It has not been bound for as long as it exists.
         "" => foreign(node, facts).unwrap_or_else(|| told(not_bound(node, silent)).since(node.created)),
         reason => told(not_bound(node, reason)),

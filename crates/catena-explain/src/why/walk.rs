@@ -38,8 +38,13 @@ fn walk<'n>(
         let Some(end) = way.last().filter(|_| !way.iter().any(is_known)) else { continue };
         let end = end.identity.uid.as_str();
         path.extend(way);
-        let found = walked.get(end).cloned().unwrap_or_else(|| walk(path, walked, facts));
-        walked.insert(end, found.clone());
+        let found = if let Some(found) = walked.get(end) {
+            found.clone()
+        } else {
+            let found = walk(path, walked, facts);
+            walked.insert(end, found.clone());
+            found
+        };
         match found {
             Some(cause) if !cause.is_progress => return Some(cause),
             Some(cause) if progress.is_none() && !only_obstacles => {
@@ -131,7 +136,12 @@ fn add_blocker<'n>(
         if is_silent || matches!(end, State::Present | State::Done) {
             step.own = own;
         }
-        if !is_silent {
+        if is_silent {
+            // What is below it reports nevertheless.
+            let below = objects::unhealthy_children(way[way.len() - 1], facts);
+            step.ways.extend(below.map(|below| [&way[..], &[below]].concat()));
+            step.only_obstacles = true;
+        } else {
             // It may be well by now: the status is about to follow.
             let first = vec![way[0]];
             step.ways.extend([way, first]);

@@ -76,3 +76,21 @@ fn a_rollout_whose_new_pods_have_to_stay_ready_for_a_time_is_waited_for() {
         assert!(cause.is_progress, "{asked}: {}", cause.advice);
     }
 }
+
+#[test]
+fn below_a_child_that_nobody_reports_on_an_obstacle_is_told() {
+    let blocker = json!({"apiVersion": ROLLOUT, "kind": "Rollout", "name": "web", "reason": "NotReported",
+        "message": "it has never reported observedGeneration"});
+    let web = deployment(not_ready("Progressing", "0 of 3", blocker));
+    let body = json!({"spec": {"replicas": 3}, "status": {"readyReplicas": 0}});
+    let child = object(ROLLOUT, "Rollout", "web", Some(WEB), body);
+    let told = |mut pod: kube::core::DynamicObject| {
+        pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Rollout/web".into();
+        let cause = ask_exactly(WEB, &[web.clone(), child.clone(), pod], &calm()).root_cause.unwrap();
+        (cause.object.to_string(), cause.reason)
+    };
+    let image = told(waiting("web-x", "ImagePullBackOff", "not found"));
+    assert_eq!(image, ("Pod/web-x".into(), "ImagePullBackOff".into()));
+    let starting = told(waiting("web-x", "ContainerCreating", ""));
+    assert_eq!(starting, ("Rollout/web".into(), "NotReported".into()));
+}
