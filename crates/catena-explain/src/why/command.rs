@@ -4,7 +4,7 @@ use catena_api::{
     command::{BOUND, SUCCEEDED},
     keys,
 };
-use catena_cluster::{State, conditions, last_write, number, text};
+use catena_cluster::{State, conditions, last_write, number, run_record, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -183,7 +183,8 @@ fn status_refused<'f>(node: &'f Node, facts: &'f Facts) -> Option<&'f Warning> {
 fn own(node: &Node, fallback: &str) -> Cause {
     let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let row = reasons::describe_of(identity, reason).or_else(|| reasons::describe_command(reason));
+    let row = reasons::describe_of(identity, reason)
+        .or_else(|| run_record(&node.object).and_then(|_| reasons::describe_command(reason)));
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
     let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
     let message = said.or_else(done).unwrap_or_default();

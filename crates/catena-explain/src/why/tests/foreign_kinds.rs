@@ -122,6 +122,24 @@ fn an_object_is_no_command_because_its_own_controller_reports_that_it_is_bound()
     assert_eq!(by("command-binder").meaning, "met a concurrent change");
 }
 
+/// Only the words of command-runner have a row.
+#[test]
+fn the_word_of_the_operator_that_carries_out_a_command_is_not_taken_for_ours() {
+    let told = |is_recorded: bool| {
+        let record = json!({"uid": "Drain/d1", "conditions": []}).to_string();
+        let annotations = if is_recorded { json!({(catena_api::keys::RUN): record}) } else { json!({}) };
+        let conditions = [
+            condition("Bound", "True", "Bound", ""),
+            condition("Succeeded", "Unknown", "Queued", "3 nodes come first"),
+        ];
+        let body = json!({"metadata": {"annotations": annotations}, "status": {"conditions": conditions}});
+        let drain = object("ops.example.com/v1", "Drain", "d1", Some("BasicDeployment/web"), body);
+        ask("Drain/d1", &[deployment(ready()), drain], &calm()).root_cause.unwrap().meaning
+    };
+    assert!(told(true).starts_with("waits for"));
+    assert_eq!(told(false), "is in progress");
+}
+
 #[test]
 fn a_pod_that_was_replaced_weeks_ago_is_not_blamed() {
     let unready = json!({
