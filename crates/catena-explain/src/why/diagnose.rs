@@ -151,8 +151,13 @@ fn phases(node: &Node) -> impl Iterator<Item = String> {
 fn at_rest(node: &Node) -> Vec<String> {
     let is_set = |field: &&str| node.object.data["spec"][*field] == true;
     let set = ["paused", "suspend", "unschedulable"].into_iter().filter(is_set);
-    let set =
-        set.map(|field| format!("its spec.{field} is true: it begins nothing new until that is changed"));
+    let set = set.map(|field| {
+        let effect = match field {
+            "unschedulable" => "it takes no new pods, except those that tolerate it",
+            _ => "it begins nothing new until that is changed",
+        };
+        format!("its spec.{field} is true: {effect}")
+    });
     let zero = |pointer: &str| number(&node.object, pointer) == Some(0);
     let nowhere =
         "it runs nowhere: no node has what nodeSelector, affinity and tolerations of its pods ask for";

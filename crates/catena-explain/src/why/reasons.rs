@@ -45,6 +45,11 @@ pub fn part(name: &str) -> &'static [Row] {
     TABLE.get(name).map_or(&[], Vec::as_slice)
 }
 
+#[cfg(test)]
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    TABLE.values().flatten()
+}
+
 /// The row of a reason; none for an unknown one, of which only the words of its reporter are left.
 #[must_use]
 pub fn describe(reason: &str) -> Option<&'static Row> {
