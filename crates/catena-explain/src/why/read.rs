@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use catena_api::keys;
-use catena_cluster::{Cluster, Gap, Identity, Kind};
+use catena_cluster::{Cluster, Gap, Identity, Kind, State};
 use kube::{
     api::ListParams,
     core::{DynamicObject, ObjectMeta},
@@ -22,10 +22,10 @@ const MAX_PAGES: usize = 4;
 const MAX_CONTENTS: usize = 4;
 
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
-pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surroundings) {
+pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundings: &mut Surroundings) {
     let Surroundings { related, gaps, namespace, warnings, .. } = surroundings;
     let is_in_chain = |named: &Identity| top.all().any(|node| facts::is_same(&node.identity, named));
-    let mut newest: Vec<(Edge, Identity)> = top.all().flat_map(edges::edges).collect();
+    let mut newest = named(&[asked, top]);
     for _ in 0..MAX_STEPS {
         newest.sort();
         newest.dedup();
@@ -33,7 +33,7 @@ pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surr
             |to: &Identity| related.find(to).is_some() || related.is_missing(to) || is_in_chain(to);
         let unknown = newest.into_iter().filter(|(_, to)| !is_known(to));
         let found = read(cluster, unknown.take(MAX_OBJECTS_PER_STEP).collect(), related, gaps).await;
-        newest = found.iter().flat_map(Node::all).flat_map(edges::edges).collect();
+        newest = named(&found.iter().collect::<Vec<_>>());
         related.found.extend(found);
     }
     let places = top.all().filter_map(edges::backup_of).filter_map(|backup| backup.namespace);
@@ -42,7 +42,7 @@ pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surr
     for place in places.iter().take(MAX_STEPS) {
         let read = gather::warnings(cluster, Some(place)).await;
         let what = format!("Events in {place}");
-        warnings.extend(Gap::or_default(read, &what, gaps).0);
+        warnings.extend(first_of(read, &what, gaps));
     }
     if top.all().any(edges::needs_nodes) {
         related.nodes = all(cluster, ("", "nodes"), None, gaps).await;
@@ -65,6 +65,22 @@ pub async fn read_related(cluster: &Cluster, top: &Node, surroundings: &mut Surr
             related.writers.extend(all(cluster, kind, top.identity.namespace.as_deref(), gaps).await);
         }
     }
+}
+
+/// What objects and those below them name. One pod without a node explains the others by its claims: one that is stuck rather
+/// than one that is starting.
+fn named(objects: &[&Node]) -> Vec<(Edge, Identity)> {
+    let has_claims = |node: &&Node| edges::edges(node).iter().any(|(edge, _)| *edge == Edge::Claim);
+    let first = objects
+        .iter()
+        .find_map(|of| of.all().filter(has_claims).min_by_key(|pod| pod.health.state == State::Moving));
+    let claimant = first.map(|pod| &pod.identity);
+    let all = objects.iter().flat_map(|of| of.all());
+    all.flat_map(|node| {
+        let is_claimant = claimant == Some(&node.identity);
+        edges::edges(node).into_iter().filter(move |(edge, _)| is_claimant || *edge != Edge::Claim)
+    })
+    .collect()
 }
 
 /// Reads objects by name, and records those that do not exist.
@@ -114,12 +130,17 @@ async fn all(
 ) -> Vec<Node> {
     let Some(kind) = cluster.kinds.named(group, plural) else { return Vec::new() };
     let first = cluster.first(MAX_PAGES, kind, namespace, ListParams::default()).await;
+    first_of(first, plural, gaps).into_iter().filter_map(alone).collect()
+}
+
+/// The first ones of a list, and a gap if these are not all.
+pub fn first_of<T>(first: kube::Result<(Vec<T>, bool)>, what: &str, gaps: &mut Vec<Gap>) -> Vec<T> {
     let first = first.map(|(found, is_all)| (found, !is_all));
-    let (found, is_cut) = Gap::or_default(first, plural, gaps);
+    let (found, is_cut) = Gap::or_default(first, what, gaps);
     if is_cut {
-        gaps.push(Gap::new(format!("some {plural}"), "there are too many"));
+        gaps.push(Gap::new(format!("some {what}"), "there are too many"));
     }
-    found.into_iter().filter_map(alone).collect()
+    found
 }
 
 /// Our own kinds come first, because our controllers name kinds without their group.

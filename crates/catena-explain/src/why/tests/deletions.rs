@@ -340,7 +340,8 @@ async fn an_old_child_is_read_with_its_dependents_whatever_its_group() {
         uri.ends_with("/apis/apps/v1/namespaces/shop/deployments/old").then(|| json!({"metadata": metadata}))
     });
     let mut surroundings = Surroundings::default();
-    read_related(&cluster, &alone(web).unwrap(), &mut surroundings).await;
+    let web = alone(web).unwrap();
+    read_related(&cluster, &web, &web, &mut surroundings).await;
     let found: Vec<String> =
         surroundings.related.found.iter().map(|found| found.identity.to_string()).collect();
     assert_eq!(found, ["Deployment/old"], "{requests:?}");
@@ -508,7 +509,7 @@ async fn the_events_of_the_namespace_of_a_backup_are_read() {
     });
     let mut surroundings = Surroundings::default();
     let held = alone(deployment(deleted(ready(), metadata))).unwrap();
-    read_related(&cluster, &held, &mut surroundings).await;
+    read_related(&cluster, &held, &held, &mut surroundings).await;
     let read: Vec<_> = surroundings.warnings.iter().map(|warning| warning.reason.as_str()).collect();
     assert_eq!(read, ["FailedCreate"]);
 }

@@ -12,6 +12,7 @@ mod placement;
 mod pods;
 mod progress;
 mod reasons;
+mod requests;
 mod scene;
 mod scenes;
 mod volumes;
