@@ -8,7 +8,7 @@ use super::{
     WEB,
     scene::{ask, calm, refused},
 };
-use crate::why::reasons::{Row, describe, part};
+use crate::why::reasons::{Row, describe, part, rows};
 
 #[test]
 fn every_reason_that_a_controller_reports_is_explained() {
@@ -58,6 +58,7 @@ const PAGES: [&str; 2] = ["docs/when-something-is-stuck.md", "charts/command-bin
 
 #[test]
 fn the_tables_of_the_pages_are_made_from_the_rows() {
+    assert_ne!(rows().count(), 0, "reasons.yaml is malformed");
     for page in PAGES {
         let path = repository().join(page);
         let text = fs::read_to_string(&path).unwrap();
