@@ -155,7 +155,10 @@ async fn a_command_that_somebody_writes_to_without_pause_is_bound_by_the_first_w
         bound = bound => bound?,
     };
     assert!(bound.annotations().contains_key(keys::BOUND_TO));
-    let of_binder = |request: &Request| request.user == BINDER.user() && request.name == "busy" && request.is_write();
+    let of_binder = |request: &Request| {
+        let is_command = (&*request.name, &*request.resource) == ("busy", "basicdeploymentrestarts");
+        request.user == BINDER.user() && is_command && request.is_write()
+    };
     log.until_logged(1, |request| of_binder(request) && request.code < 300).await;
     let mut refused = log.by(BINDER, &namespace.name)?;
     refused.retain(|request| request.is_write() && request.code >= 400);

@@ -220,7 +220,7 @@ impl Collection<'_> {
         if is_going {
             return Ok(());
         }
-        if is_held {
+        if is_held && manifest.is_deployment() {
             let why = "a restoration holds it paused, and so it is saved: let that finish, or set spec.paused to false, and back up again";
             self.lack(kind, &identity, why);
         }
@@ -259,7 +259,10 @@ impl Collection<'_> {
                     }
                 },
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
-                Err(error) => self.miss(Some(&kind), Gap::of(owner.to_string(), &error)),
+                Err(error) => match left_out {
+                    None => self.miss(Some(&kind), Gap::of(owner.to_string(), &error)),
+                    Some(why) => self.leave_out(&kind, Some(owner.uid), why),
+                },
             }
         }
         Ok(())

@@ -86,17 +86,21 @@ fn manager(in_place_of: &str) -> String {
 
 /// Whether a live object was created in the place of an object of the backup, and is not complete yet.
 pub fn is_incomplete(live: &Value, in_place_of: &str) -> bool {
-    is_managed(live, |by| by == manager(in_place_of))
+    managers(live).any(|entry| entry["manager"] == manager(in_place_of))
 }
 
 /// Whether a live `BasicDeployment` was created by a restoration of whatever backup that holds it until it is complete.
 pub fn is_held(live: &Value) -> bool {
-    live["spec"]["paused"] == true && is_managed(live, |by| by.starts_with(MANAGER))
+    let holds = |entry: &Value| {
+        let by = entry["manager"].as_str().unwrap_or_default();
+        // Whoever writes the field since then has it.
+        by.starts_with(MANAGER) && !entry["fieldsV1"]["f:spec"]["f:paused"].is_null()
+    };
+    live["spec"]["paused"] == true && managers(live).any(holds)
 }
 
-fn is_managed(live: &Value, by: impl Fn(&str) -> bool) -> bool {
-    let managers = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    managers.into_iter().any(|entry| entry["manager"].as_str().is_some_and(&by))
+fn managers(live: &Value) -> impl Iterator<Item = &Value> {
+    live["metadata"]["managedFields"].as_array().into_iter().flatten()
 }
 
 /// Hands the fields of a created object over to those who applied them before, or to nobody: otherwise a field that they leave
@@ -120,6 +124,8 @@ mod tests {
         let mut live = json!({"metadata": {"managedFields": [{"manager": "kubectl-catena-restore-u1"}]}});
         assert!(is_incomplete(&live, "u1") && !is_incomplete(&live, "u2") && !is_held(&live));
         live["spec"]["paused"] = true.into();
+        assert!(!is_held(&live), "somebody has written that since");
+        live["metadata"]["managedFields"][0]["fieldsV1"] = json!({"f:spec": {"f:paused": {}}});
         assert!(is_held(&live));
         let complete = json!({"metadata": {}, "spec": {"paused": true}});
         assert!(!is_incomplete(&complete, "u1") && !is_held(&complete));

@@ -652,6 +652,12 @@ mod tests {
             }
             assert_eq!(health(&serde_json::from_value(body).unwrap()).message, message);
         }
+        // After a restart of the node, the init containers run again.
+        let initialising = json!({"status": {
+            "initContainerStatuses": [{"name": "migrate", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}}],
+            "containerStatuses": [{"name": "main", "state": {"terminated": {"reason": "Unknown", "exitCode": 255}}}],
+        }});
+        assert_eq!(pod(initialising), (State::Stuck, "CrashLoopBackOff".into()));
         assert_eq!(pod(with(&json!([{"type": "Ready", "status": "True"}]))).0, State::Ready);
         assert_eq!(
             pod(json!({"status": {"phase": "Failed", "reason": "Evicted"}})),

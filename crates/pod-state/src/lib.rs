@@ -217,6 +217,7 @@ impl Status {
             return PodProblem::conclusive(&scheduled.reason, &scheduled.message, since);
         }
         let since = self.since("Ready", created);
+        // First one that waits: after a restart of the node, containers that had run count as failed while init containers run again.
         for container in self.containers() {
             if let Some(waiting) = &container.state.waiting
                 && !matches!(waiting.reason.as_str(), "" | "ContainerCreating" | "PodInitializing")
@@ -228,6 +229,8 @@ impl Status {
                 };
                 return PodProblem::conclusive(&waiting.reason, &message, since);
             }
+        }
+        for container in self.containers() {
             if let Some(terminated) = container.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)
             {
                 let message =

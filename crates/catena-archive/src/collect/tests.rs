@@ -340,7 +340,8 @@ async fn an_owner_that_would_do_harm_is_left_out_unless_its_kind_is_chosen() {
 #[tokio::test]
 async fn what_a_restoration_holds_paused_is_saved_so_and_told() {
     let folder = Temporary::new("held");
-    let managers = json!([{"manager": "kubectl-catena-restore-u1"}]);
+    let fields = json!({"f:spec": {"f:paused": {}}});
+    let managers = json!([{"manager": "kubectl-catena-restore-u1", "fieldsV1": fields}]);
     let held = |paused: bool| {
         let spec = json!({ "paused": paused });
         let metadata = json!({"name": "web", "namespace": "shop", "uid": "u9", "managedFields": managers});

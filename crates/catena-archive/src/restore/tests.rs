@@ -57,7 +57,8 @@ fn store(
                 let name = object["metadata"]["name"].as_str().unwrap().to_owned();
                 let manager = query.rsplit("fieldManager=").next().unwrap();
                 object["metadata"]["uid"] = format!("new-{name}").into();
-                object["metadata"]["managedFields"] = json!([{"manager": manager}]);
+                object["metadata"]["managedFields"] =
+                    json!([{"manager": manager, "fieldsV1": {"f:spec": {"f:paused": {}}}}]);
                 objects.insert(format!("{path}/{name}"), object.clone());
                 (StatusCode::CREATED, object)
             }

@@ -173,18 +173,24 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
 
 /// The warning that the status of a command cannot be written, unless it was reported on since.
 fn status_refused<'f>(node: &'f Node, facts: &'f Facts) -> Option<&'f Warning> {
-    let written = last_write(&node.object.metadata, |entry| entry.manager.as_deref() == Some(RUNNER));
-    let is_newer = |at: Timestamp| written.is_none_or(|then| at.duration_since(then) > RESOLUTION_OF_WRITES);
+    let is_newer =
+        |at: Timestamp| last_report(node).is_none_or(|then| at.duration_since(then) > RESOLUTION_OF_WRITES);
     warnings::current(node, facts).find(|warning| {
         warning.by == RUNNER && warning.reason == "StatusRefused" && warning.at.is_some_and(is_newer)
     })
 }
 
+/// When command-runner wrote the status of a command last.
+fn last_report(node: &Node) -> Option<Timestamp> {
+    last_write(&node.object.metadata, |entry| entry.manager.as_deref() == Some(RUNNER))
+}
+
 fn own(node: &Node, fallback: &str) -> Cause {
     let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let row = reasons::describe_of(identity, reason)
-        .or_else(|| run_record(&node.object).and_then(|_| reasons::describe_command(reason)));
+    let is_by_runner = || run_record(&node.object).is_some() || last_report(node).is_some();
+    let of_runner = || reasons::describe_command(reason).filter(|_| is_by_runner());
+    let row = reasons::describe_of(identity, reason).or_else(of_runner);
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
     let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
     let message = said.or_else(done).unwrap_or_default();

@@ -121,10 +121,10 @@ fn usual(node: &Node) -> &'static str {
 fn at_container(mut cause: Cause, pod: &Node) -> Cause {
     let list = |pointer: &str| list(&pod.object, pointer);
     let of_init = list("/status/initContainerStatuses").map(|container| (container, true));
-    let mut all = list("/status/containerStatuses").map(|container| (container, false)).chain(of_init);
-    let Some((container, is_init)) = all.find(|(container, _)| is_at_fault(container)) else {
-        return cause;
-    };
+    let all: Vec<_> =
+        list("/status/containerStatuses").map(|container| (container, false)).chain(of_init).collect();
+    let first = |is_it: fn(&Value) -> bool| all.iter().find(|(container, _)| is_it(container));
+    let Some(&(container, is_init)) = first(cannot_start).or_else(|| first(has_failed)) else { return cause };
     let name = container["name"].as_str().unwrap_or_default();
     let is_one_of_several = is_init || list("/spec/containers").count() > 1;
     if is_one_of_several {
@@ -146,8 +146,11 @@ fn at_container(mut cause: Cause, pod: &Node) -> Cause {
 }
 
 /// Whether a container cannot start, or has failed.
-fn is_at_fault(container: &Value) -> bool {
+fn cannot_start(container: &Value) -> bool {
     let waits_for = container.pointer("/state/waiting/reason").and_then(Value::as_str).unwrap_or_default();
-    let is_waiting = !matches!(waits_for, "" | "ContainerCreating" | "PodInitializing");
-    is_waiting || container.pointer("/state/terminated/exitCode").is_some_and(|code| *code != 0)
+    !matches!(waits_for, "" | "ContainerCreating" | "PodInitializing")
+}
+
+fn has_failed(container: &Value) -> bool {
+    container.pointer("/state/terminated/exitCode").is_some_and(|code| *code != 0)
 }

@@ -518,6 +518,16 @@ fn a_status_of_a_command_that_cannot_be_written_is_no_progress_of_it_or_of_the_n
 
 #[test]
 fn a_command_that_is_reported_in_an_annotation_is_explained_by_that() {
+    // In its own status, it is known by who wrote that.
+    let by = |manager: &str| json!({"manager": manager, "subresource": "status", "time": THEN});
+    let write = json!([by("command-binder"), by("command-runner")]);
+    let conditions =
+        [condition("Bound", "True", "Bound", ""), condition("Succeeded", "Unknown", "RuleFailed", "")];
+    let body = json!({"metadata": {"managedFields": write}, "status": {"conditions": conditions}});
+    let polish = object("shoes.dev/v1", "Polish", "p1", Some(WEB), body);
+    let surroundings = Surroundings { is_declared_command: true, ..calm() };
+    let cause = ask("Polish/p1", &[deployment(ready()), polish], &surroundings).root_cause.unwrap();
+    assert_eq!(cause.meaning, "waits, because it cannot be determined whether it may run");
     let reason = |status: &str, reason: &str| {
         let uid = "Polish/p1";
         let record = json!({"uid": uid, "conditions": [condition("Succeeded", status, reason, "")]});
