@@ -65,7 +65,6 @@ struct Collection<'c> {
     known: HashSet<String>,
     /// Owners that are still to be read.
     owners: BTreeSet<Identity>,
-    definitions: BTreeSet<String>,
     /// What pods of the objects need: kinds and objects.
     used: BTreeSet<(&'static str, Identity)>,
     /// The kinds of which something could not be read.
@@ -110,7 +109,6 @@ pub async fn collect(
         folder: Folder::begin(folder, scope)?,
         known: HashSet::new(),
         owners: BTreeSet::new(),
-        definitions: BTreeSet::new(),
         used: BTreeSet::new(),
         unread: HashSet::new(),
         left_out: HashSet::new(),
@@ -231,9 +229,6 @@ impl Collection<'_> {
         let namespace = identity.namespace.as_deref();
         let uses = references::uses(manifest.object()).into_iter();
         self.used.extend(uses.map(|(kind, name)| (kind, Identity::new("", "", namespace, &name))));
-        if !kind.resource.group.is_empty() {
-            self.definitions.insert(full_name.clone());
-        }
         *self.saved.objects.entry(full_name).or_default() += 1;
         Ok(())
     }
@@ -346,10 +341,12 @@ impl Collection<'_> {
         candidates
     }
 
-    /// The definitions of the kinds, as far as they may be read.
+    /// The definitions of the kinds, as far as they may be read. The core kinds have none, and no group in their names.
     async fn definitions(&mut self) -> Result<()> {
         let kind = Kind::definitions();
-        for name in std::mem::take(&mut self.definitions) {
+        let names: Vec<String> =
+            self.saved.objects.keys().filter(|name| name.contains('.')).cloned().collect();
+        for name in names {
             match self.cluster.at(&kind, None, &name).read().await {
                 Ok(Some(definition)) => self.add(&kind, definition)?,
                 // A kind of an aggregated server.

@@ -64,16 +64,10 @@ pub fn owners(manifests: &[Manifest]) -> Owners {
 
 /// Adds the uids of everything above some objects to theirs.
 pub fn add_owners(uids: &mut HashSet<String>, owners: &Owners) {
-    loop {
-        let before = uids.len();
-        for (uid, above) in owners {
-            if uids.contains(uid) {
-                uids.extend(above.iter().cloned());
-            }
-        }
-        if uids.len() == before {
-            return;
-        }
+    let mut open: Vec<String> = uids.iter().cloned().collect();
+    while let Some(uid) = open.pop() {
+        let above = owners.get(&uid).into_iter().flatten();
+        open.extend(above.filter(|above| uids.insert((*above).clone())).cloned());
     }
 }
 

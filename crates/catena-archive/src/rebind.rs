@@ -53,9 +53,6 @@ impl Uids {
     pub fn bound(&self, manifest: &Manifest, owners: &[Value], is_live: bool) -> Value {
         let mut object = manifest.object().clone();
         let name = self.name(manifest);
-        if let Some(fields) = object.as_object_mut() {
-            fields.remove("status");
-        }
         unbind(&mut object);
         for part in WITH_UIDS {
             object.pointer_mut(part).into_iter().for_each(|part| self.bind(part, is_live));
@@ -132,17 +129,16 @@ impl Uids {
 /// Leaves out by which Kubernetes would take an object for that of another one: it would delete the disk of a volume whose claim
 /// is gone or has another volume, and a token whose `ServiceAccount` is another one. It makes both anew, by names.
 fn unbind(object: &mut Value) {
-    let annotations = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
-    if let Some(annotations) = annotations {
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         annotations.retain(|key, _| !VOLUME_BINDING.contains(&key.as_str()) && key != TOKEN_UID);
     }
-    let claim = object.pointer_mut("/spec/claimRef").and_then(Value::as_object_mut);
-    if let Some(claim) = claim {
+    if let Some(claim) = object.pointer_mut("/spec/claimRef").and_then(Value::as_object_mut) {
         claim.retain(|field, _| !["uid", "resourceVersion"].contains(&field.as_str()));
     }
+    // The status is written by a request of its own, or by its controller.
     let is_token = object["type"] == TOKEN;
-    if let Some(secret) = object.as_object_mut().filter(|_| is_token) {
-        secret.remove("data");
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|field, _| field != "status" && !(is_token && field == "data"));
     }
 }
 

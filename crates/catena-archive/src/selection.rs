@@ -30,12 +30,8 @@ pub fn only_in(namespace: &str, folder: &Path, mut manifests: Vec<Manifest>) -> 
     let mut chosen: HashSet<String> =
         manifests.iter().filter(is_in).map(|manifest| manifest.identity().uid).collect();
     order::add_owners(&mut chosen, &order::owners(&manifests));
-    let kinds: HashSet<(String, String)> = manifests
-        .iter()
-        .map(Manifest::identity)
-        .filter(|object| chosen.contains(&object.uid))
-        .map(|object| (object.group().to_owned(), object.kind))
-        .collect();
+    let objects = manifests.iter().map(Manifest::identity).filter(|object| chosen.contains(&object.uid));
+    let kinds: HashSet<_> = objects.map(|object| (object.group().to_owned(), object.kind)).collect();
     let defines_one = |manifest: &Manifest| {
         let kind = (manifest.text("/spec/group").to_owned(), manifest.text("/spec/names/kind").to_owned());
         manifest.is_definition() && kinds.contains(&kind)

@@ -3,7 +3,7 @@
 use catena_terminal::Tone;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, TypeMeta};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -128,12 +128,8 @@ pub fn health(object: &DynamicObject) -> Health {
 /// A status that is about an older spec. Some kinds write the generation as a text. The numbers of a new
 /// `DaemonSet` are zeros.
 fn behind(object: &DynamicObject) -> Option<Health> {
-    let is_daemon_set = || {
-        object
-            .types
-            .as_ref()
-            .is_some_and(|types| (&*types.api_version, &*types.kind) == ("apps/v1", "DaemonSet"))
-    };
+    let is_daemon_set = |types: &TypeMeta| (&*types.api_version, &*types.kind) == ("apps/v1", "DaemonSet");
+    let is_daemon_set = object.types.as_ref().is_some_and(is_daemon_set);
     let generation = object.metadata.generation?;
     let message = match object.data.pointer("/status/observedGeneration") {
         Some(observed) => {
@@ -141,7 +137,7 @@ fn behind(object: &DynamicObject) -> Option<Health> {
             let observed = observed.filter(|observed| *observed != generation)?;
             format!("its status is for generation {observed}, but its spec has generation {generation}")
         }
-        None if is_daemon_set() => "its status has no observedGeneration".to_owned(),
+        None if is_daemon_set => "its status has no observedGeneration".to_owned(),
         None => return None,
     };
     Some(Health::new(State::Unreported, "Behind", message).since(changed(object)))
@@ -176,11 +172,8 @@ pub fn ended(object: &DynamicObject) -> Option<Health> {
             return Some(Health::said(if has_failed { State::Failed } else { State::Done }, completed));
         }
     };
-    Some(Health::new(
-        state,
-        phase,
-        text(object, "/status/message").or_else(|| error(object)).unwrap_or_default(),
-    ))
+    let said = text(object, "/status/message").or_else(|| error(object)).unwrap_or_default();
+    Some(Health::new(state, phase, said))
 }
 
 /// What went wrong, in the fields of other projects.
@@ -217,9 +210,8 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
     let lags = || {
         replicas(object).is_some_and(|(_, wanted)| number(object, "/status/updatedReplicas") < Some(wanted))
     };
-    if let Some(paused) =
-        is("Progressing", "Unknown").filter(|found| found.reason == "DeploymentPaused" && lags())
-    {
+    let paused = is("Progressing", "Unknown").filter(|found| found.reason == "DeploymentPaused" && lags());
+    if let Some(paused) = paused {
         return Some(Health { reason: "Paused".into(), ..Health::said(State::Stuck, paused) });
     }
     let late = is("Progressing", "False").filter(|late| late.reason == "ProgressDeadlineExceeded");
@@ -234,10 +226,8 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
                 if is_halted(object, &progress.reason) {
                     return Some(Health::said(State::Stuck, progress));
                 }
-                return Some(Health {
-                    reason: "Progressing".into(),
-                    ..Health::said(State::Moving, progress)
-                });
+                let moving = Health::said(State::Moving, progress);
+                return Some(Health { reason: "Progressing".into(), ..moving });
             }
             "True" => State::Ready,
             "Unknown" if is_pending(ready) => State::Unreported,

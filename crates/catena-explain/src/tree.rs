@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use catena_api::keys;
 use catena_cluster::{Health, Identity, created, deleted, health, number, numbers, text};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::FieldsV1;
 use kube::{ResourceExt, core::DynamicObject};
 use operator_watch::ObjectId;
 use serde::Serialize;
-use serde_json::Value;
 
 /// An object with its dependents.
 #[derive(Clone, Debug, Serialize)]
@@ -173,18 +173,13 @@ fn finalizers(object: &DynamicObject) -> Vec<Finalizer> {
 
 /// The manager of the entry, as recorded by the server.
 fn holder(object: &DynamicObject, finalizer: &str) -> Option<String> {
-    match finalizer {
-        "foregroundDeletion" | "orphan" => return Some("kube-controller-manager".to_owned()),
-        _ => {}
+    if matches!(finalizer, "foregroundDeletion" | "orphan") {
+        return Some("kube-controller-manager".to_owned());
     }
     let entry = format!("v:{finalizer:?}");
-    let owns = |fields: &Value| fields["f:metadata"]["f:finalizers"].get(&entry).is_some();
-    let managed = object.metadata.managed_fields.iter().flatten();
-    managed
-        .into_iter()
-        .find(|managed| managed.fields_v1.as_ref().is_some_and(|fields| owns(&fields.0)))?
-        .manager
-        .clone()
+    let owns = |fields: &FieldsV1| fields.0["f:metadata"]["f:finalizers"].get(&entry).is_some();
+    let mut managed = object.managed_fields().iter();
+    managed.find(|managed| managed.fields_v1.as_ref().is_some_and(owns))?.manager.clone()
 }
 
 #[cfg(test)]

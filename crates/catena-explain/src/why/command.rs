@@ -51,18 +51,12 @@ fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
 
 /// Whether command-binder has bound the command since it warned. A mark that somebody else wrote binds nothing.
 fn is_over(node: &Node, warning: &Warning) -> bool {
-    if !is_marked(node) {
-        return false;
-    }
     let metadata = &node.object.metadata;
-    if metadata.managed_fields.iter().flatten().next().is_none() {
-        return true;
-    }
     let bound_at =
         last_write(metadata, |entry| entry.manager.as_deref() == Some(BINDER) && entry.subresource.is_none());
-    bound_at.is_some_and(|bound_at| {
-        warning.at.is_none_or(|at| at.duration_since(bound_at) <= RESOLUTION_OF_WRITES)
-    })
+    let is_since = |bound_at| warning.at.is_none_or(|at| at.duration_since(bound_at) <= RESOLUTION_OF_WRITES);
+    let is_untold = node.object.managed_fields().is_empty();
+    is_marked(node) && (is_untold || bound_at.is_some_and(is_since))
 }
 
 /// Whether an object has the mark of a bound command.
@@ -228,9 +222,7 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
 /// The oldest unfinished command before this one: they run one at a time.
 fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     let order = |node: &Node| (node.created, node.identity.uid.clone());
-    let before = target
-        .children
-        .iter()
-        .filter(|other| objects::is_waiting(other) && !other.unbound && order(other) < order(node));
-    before.min_by_key(|other| order(other))
+    let is_before =
+        |other: &&Node| objects::is_waiting(other) && !other.unbound && order(other) < order(node);
+    target.children.iter().filter(is_before).min_by_key(|other| order(other))
 }

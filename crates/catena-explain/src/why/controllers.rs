@@ -151,12 +151,9 @@ impl Installation {
 
 /// The controller of a kind, if it is one of ours.
 pub fn controller_of(identity: &Identity) -> Option<&'static str> {
-    if identity.group() != keys::GROUP {
-        return None;
-    }
-    match identity.kind.as_str() {
-        "BasicReplicaSet" => Some("basic-replicaset-controller"),
-        kind if kind.starts_with("BasicDeployment") => Some("basic-deployment-controller"),
+    match (identity.group(), identity.kind.as_str()) {
+        (keys::GROUP, "BasicReplicaSet") => Some("basic-replicaset-controller"),
+        (keys::GROUP, kind) if kind.starts_with("BasicDeployment") => Some("basic-deployment-controller"),
         _ => None,
     }
 }

@@ -149,25 +149,18 @@ fn phases(node: &Node) -> impl Iterator<Item = String> {
 
 /// What will not happen, because the spec of an object says so.
 fn at_rest(node: &Node) -> Vec<String> {
-    let is_set = |field: &&str| node.object.data["spec"][*field] == true;
-    let set = ["paused", "suspend", "unschedulable"].into_iter().filter(is_set);
-    let set = set.map(|field| {
-        let effect = match field {
-            "unschedulable" => "it takes no new pods, except those that tolerate it",
-            _ => "it begins nothing new until that is changed",
-        };
-        format!("its spec.{field} is true: {effect}")
-    });
-    let zero = |pointer: &str| number(&node.object, pointer) == Some(0);
+    let effects = [
+        ("paused", Value::from(true), "it begins nothing new until that is changed"),
+        ("suspend", true.into(), "it begins nothing new until that is changed"),
+        ("unschedulable", true.into(), "it takes no new pods, except those that tolerate it"),
+        ("replicas", 0.into(), "it runs nothing until that is changed"),
+    ];
+    let set = effects.into_iter().filter(|(field, value, _)| node.object.data["spec"][field] == *value);
+    let set = set.map(|(field, value, effect)| format!("its spec.{field} is {value}: {effect}"));
     let nowhere =
         "it runs nowhere: no node has what nodeSelector, affinity and tolerations of its pods ask for";
-    let unwanted = [
-        ("/spec/replicas", "its spec.replicas is 0: it runs nothing until that is changed"),
-        ("/status/desiredNumberScheduled", nowhere),
-    ];
-    let unwanted =
-        unwanted.into_iter().filter(|(pointer, _)| zero(pointer)).map(|(_, remark)| remark.to_owned());
-    set.chain(unwanted).chain(unanswered(node)).collect()
+    let is_nowhere = number(&node.object, "/status/desiredNumberScheduled") == Some(0);
+    set.chain(is_nowhere.then(|| nowhere.to_owned())).chain(unanswered(node)).collect()
 }
 
 /// The remark about a Service behind which nothing answers, as the lists of endpoints that it owns say.

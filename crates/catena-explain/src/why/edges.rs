@@ -163,11 +163,8 @@ pub fn needs_nodes(node: &Node) -> bool {
 
 /// The kind whose definition is being deleted, so that a write was refused: in the words of the controller.
 pub fn terminating_kind(node: &Node) -> Option<&str> {
-    if node.health.reason != "DefinitionTerminating" {
-        return None;
-    }
-    let (_, rest) = node.health.message.split_once("the CustomResourceDefinition of ")?;
-    rest.split_whitespace().next()
+    let said = Some(&node.health).filter(|said| said.reason == "DefinitionTerminating")?;
+    said.message.split_once("the CustomResourceDefinition of ")?.1.split_whitespace().next()
 }
 
 /// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.

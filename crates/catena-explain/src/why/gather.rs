@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use catena_cluster::{
-    Cluster, Gap, Health, Homes, Identity, Pages, State, last_words, last_write, list,
+    Cluster, Gap, Health, Homes, Pages, State, last_words, last_write, list,
     protection::{COMPONENT, NAME, OURS, kinds_of},
     read_failure, shortened,
 };
@@ -192,32 +192,22 @@ async fn trouble(
     pods: impl Iterator<Item = DynamicObject>,
 ) -> Option<PodTrouble> {
     let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
-    let Node { identity, health, object: pod, .. } = judged.min_by_key(|pod| rank(pod.health.state))?;
+    let is_stuck = |health: &Health| matches!(health.state, State::Stuck | State::Failed);
+    // Pods that cannot start come first, those that serve last.
+    let first = judged.min_by_key(|pod| (pod.health.state == State::Ready, !is_stuck(&pod.health)))?;
+    let Node { identity, health, object: pod, .. } = first;
     let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
     let words = words_of(&logs, &pod, &health).await.map(|words| format!(", and says: {words}"));
-    let (name, state) = (pod.name_any(), state(&identity, &health));
+    let cause = Cause::reported(&identity, &health.reason, &health.message);
+    let state = match health.state {
+        State::Ready => "is ready, but has not renewed its Lease".to_owned(),
+        _ => format!("{} ({})", cause.meaning, cause.reason),
+    };
     Some(PodTrouble {
-        told: format!("its pod {}/{name} {state}{}", seen.namespace, words.unwrap_or_default()),
-        runs: matches!(health.state, State::Ready) || health.reason == "NotReady",
-        is_stuck: matches!(health.state, State::Stuck | State::Failed),
+        told: format!("its pod {}/{} {state}{}", seen.namespace, pod.name_any(), words.unwrap_or_default()),
+        runs: health.state == State::Ready || health.reason == "NotReady",
+        is_stuck: is_stuck(&health),
     })
-}
-
-/// Pods that cannot start first, those that serve last.
-fn rank(state: State) -> u8 {
-    match state {
-        State::Stuck | State::Failed => 0,
-        State::Ready => 2,
-        _ => 1,
-    }
-}
-
-fn state(pod: &Identity, health: &Health) -> String {
-    if health.state == State::Ready {
-        return "is ready, but has not renewed its Lease".to_owned();
-    }
-    let cause = Cause::reported(pod, &health.reason, &health.message);
-    format!("{} ({})", cause.meaning, cause.reason)
 }
 
 /// The message of the container that ended last, or else the last error in the log.

@@ -26,7 +26,7 @@ pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
     // An operator may count something else than pods.
     let is_below = |child: &Node| contradiction(child, facts).is_some();
     let counts_pods = owns_pods(&node.identity)
-        || pods(node).any(|pod| is_open(pod.health.state))
+        || pods(node).any(|pod| matches!(pod.health.state, State::Moving | State::Unreported | State::Stuck))
         || node.children.iter().any(is_below);
     let ready = ready_pods(node);
     (!facts.surroundings.is_incomplete && counts_pods && ready < wanted)
@@ -64,10 +64,6 @@ fn owns_pods(identity: &Identity) -> bool {
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
             | (keys::GROUP, "BasicReplicaSet")
     )
-}
-
-fn is_open(state: State) -> bool {
-    matches!(state, State::Moving | State::Unreported | State::Stuck)
 }
 
 /// Whether an object is a command: one of ours, or one with a report of command-binder or a record of command-runner. A `targetRef`

@@ -12,7 +12,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use kube::{ResourceExt, api::ListParams};
 use operator_templates::Digest;
 
-use super::{BINDER, Cause, Facts, RefusedSettings, command, controllers, objects};
+use super::{BINDER, Cause, Facts, RefusedSettings, command, controllers, objects, unreported};
 use crate::Node;
 
 /// The Events about settings that are not in force.
@@ -22,16 +22,14 @@ const MAX_NOTE: usize = 1000;
 
 /// Those of these settings that are not in force, as far as Events about them may be read.
 pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<RefusedSettings> {
-    let versioned: Vec<_> =
-        maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION)).collect();
-    let namespaces: BTreeSet<_> =
-        versioned.iter().filter_map(|map| map.metadata.namespace.as_deref()).collect();
+    let versioned = maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION));
+    let namespaces: BTreeSet<_> = versioned.filter_map(|map| map.metadata.namespace.as_deref()).collect();
     let events = namespaces.into_iter().map(async |namespace| {
         let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
         cluster.all(Some(namespace), about).await.unwrap_or_default()
     });
     let events = futures::future::join_all(events).await.concat();
-    versioned.into_iter().filter_map(|map| refusal(map, &events)).collect()
+    maps.iter().filter_map(|map| refusal(map, &events)).collect()
 }
 
 /// The Event about the present settings: earlier ones may be about settings that were corrected meanwhile.
@@ -73,29 +71,23 @@ pub fn cause(node: &Node, facts: &Facts) -> Option<Cause> {
 
 /// The settings of the controllers of the chain that are not in force.
 pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
-    let all = &facts.surroundings.refused_settings;
+    let all = || facts.asked.all();
+    let mut concerned = unreported::controllers(facts);
+    if all().any(objects::is_command) || facts.surroundings.is_declared_command {
+        concerned.extend([BINDER, command::RUNNER]);
+    }
+    if all().flat_map(|node| &node.finalizers).any(|held| held.name == keys::BACKUP_FINALIZER) {
+        concerned.insert(BACKUP_CONTROLLER);
+    }
     let is_told = |refused: &RefusedSettings| cause.is_some_and(|cause| cause.object == refused.cause.object);
-    let concerned: Vec<&str> = concerned(facts);
-    let open = all.iter().filter(|refused| concerned.contains(&&*refused.controller) && !is_told(refused));
+    let refused = facts.surroundings.refused_settings.iter();
+    let open = refused.filter(|refused| concerned.contains(&*refused.controller) && !is_told(refused));
     let told = open.map(|RefusedSettings { controller, cause, .. }| {
         let namespace = cause.object.namespace.as_deref().unwrap_or_default();
         let message = cause.message.trim_end_matches('.');
         format!("{controller} {}, those of {} in {namespace}: {message}", cause.meaning, cause.object)
     });
     told.collect()
-}
-
-/// The controllers that have to do with the asked object.
-fn concerned<'n>(facts: &Facts<'n>) -> Vec<&'n str> {
-    let all = || facts.asked.all();
-    let mut names: Vec<&str> = all().filter_map(|node| controllers::controller_of(&node.identity)).collect();
-    if all().any(objects::is_command) || facts.surroundings.is_declared_command {
-        names.extend([BINDER, command::RUNNER]);
-    }
-    if all().flat_map(|node| &node.finalizers).any(|held| held.name == keys::BACKUP_FINALIZER) {
-        names.push(BACKUP_CONTROLLER);
-    }
-    names
 }
 
 #[cfg(test)]

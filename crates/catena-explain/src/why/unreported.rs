@@ -70,7 +70,7 @@ fn is_held_back(node: &Node, since: Option<Timestamp>, facts: &Facts) -> bool {
 }
 
 /// The controllers of the chain.
-fn controllers(facts: &Facts) -> BTreeSet<&'static str> {
+pub fn controllers(facts: &Facts) -> BTreeSet<&'static str> {
     facts.asked.all().filter_map(|node| controllers::controller_of(&node.identity)).collect()
 }
 
