@@ -97,29 +97,32 @@ fn patch(command: &DynamicRow<CommandRow>, owner: &OwnerReference) -> Vec<PatchO
         let owners = Some(&row.owners).filter(|owners| !owners.is_empty());
         patch.push(test(["ownerReferences"], json!(owners)));
         if owners.is_none() {
-            patch.push(add(["metadata", "ownerReferences"].into(), json!([owner])));
+            patch.push(add(["ownerReferences"], json!([owner])));
         } else {
-            patch.push(add(["metadata", "ownerReferences", "-"].into(), json!(owner)));
+            patch.push(add(["ownerReferences", "-"], json!(owner)));
         }
     }
     if row.has_map {
         patch.push(test([map, key], json!(row.bound_to)));
-        patch.push(add(["metadata", map, key].into(), owner.uid.as_str().into()));
+        patch.push(add([map, key], owner.uid.as_str().into()));
     } else {
         patch.push(test([map], Value::Null));
-        patch.push(add(["metadata", map].into(), json!({key: owner.uid})));
+        patch.push(add([map], json!({key: owner.uid})));
     }
     patch
 }
 
 /// Whether a field of the metadata has this value; that of an absent field is null.
 fn test<const N: usize>(field: [&str; N], value: Value) -> PatchOperation {
-    let path = PointerBuf::from_tokens(["metadata"].into_iter().chain(field));
-    PatchOperation::Test(TestOperation { path, value })
+    PatchOperation::Test(TestOperation { path: in_metadata(field), value })
 }
 
-fn add(path: Vec<&str>, value: Value) -> PatchOperation {
-    PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path), value })
+fn add<const N: usize>(field: [&str; N], value: Value) -> PatchOperation {
+    PatchOperation::Add(AddOperation { path: in_metadata(field), value })
+}
+
+fn in_metadata<const N: usize>(field: [&str; N]) -> PointerBuf {
+    PointerBuf::from_tokens(["metadata"].into_iter().chain(field))
 }
 
 #[cfg(test)]

@@ -46,8 +46,8 @@ pub struct LeftOut {
 
 /// Why no backup has objects of a kind, unless that is chosen; `None` if backups have them.
 pub fn why_in_no_backup(kind: &Kind) -> Option<&'static str> {
-    let mut all = HARMFUL.iter().chain(&NO_CONTENT);
-    all.find(|(left_out, _)| *left_out == kind.full_name()).map(|(_, why)| *why)
+    let (name, mut all) = (kind.full_name(), HARMFUL.iter().chain(&NO_CONTENT));
+    all.find(|(left_out, _)| *left_out == name).map(|(_, why)| *why)
 }
 
 impl Collection<'_> {

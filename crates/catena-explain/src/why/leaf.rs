@@ -145,7 +145,6 @@ fn at_container(mut cause: Cause, pod: &Node) -> Cause {
     cause
 }
 
-/// Whether a container cannot start, or has failed.
 fn cannot_start(container: &Value) -> bool {
     let waits_for = container.pointer("/state/waiting/reason").and_then(Value::as_str).unwrap_or_default();
     !matches!(waits_for, "" | "ContainerCreating" | "PodInitializing")

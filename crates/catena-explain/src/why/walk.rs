@@ -130,15 +130,16 @@ fn add_blocker<'n>(
     let since = cause.since.or(node.health.since.filter(|_| is_itself));
     let own = Some(cause.clone().since(since));
     if let Some(way) = way {
-        let end = way[way.len() - 1].health.state;
+        let end = way[way.len() - 1];
         // Its own words are from before, or there are none.
-        let is_silent = cause.reason == "NotReported" && matches!(end, State::Present | State::Moving);
-        if is_silent || matches!(end, State::Present | State::Done) {
+        let is_silent =
+            cause.reason == "NotReported" && matches!(end.health.state, State::Present | State::Moving);
+        if is_silent || matches!(end.health.state, State::Present | State::Done) {
             step.own = own;
         }
         if is_silent {
             // What is below it reports nevertheless.
-            let below = objects::unhealthy_children(way[way.len() - 1], facts);
+            let below = objects::unhealthy_children(end, facts);
             step.ways.extend(below.map(|below| [&way[..], &[below]].concat()));
             step.only_obstacles = true;
         } else {

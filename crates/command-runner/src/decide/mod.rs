@@ -126,16 +126,19 @@ fn report(observed: &Observed, verdict: &Verdict) -> Action {
         return Action::Wait(left.min(rest));
     }
     // Mere numbers are gathered, also those in messages.
-    let state = |status: &CommandStatus| {
-        let of = |one: &Condition| (one.type_.clone(), one.status.clone(), one.reason.clone());
-        (status.start_time.clone(), status.conditions.iter().map(of).collect::<Vec<_>>())
-    };
-    let is_progress = new.completion_time.is_none() && state(before) == state(&new);
+    let is_progress = new.completion_time.is_none()
+        && before.start_time == new.start_time
+        && before.conditions.iter().map(state).eq(new.conditions.iter().map(state));
     let told = observed.since_told.filter(|_| is_progress);
     match told.and_then(|since| StatusAge::Written(since).due_in(StatusAge::STABLE)) {
         Some(left) => Action::Wait(left.min(rest)),
         None => Action::Report(Box::new(new)),
     }
+}
+
+/// What a condition tells, without its words.
+fn state(condition: &Condition) -> [&str; 3] {
+    [&condition.type_, &condition.status, &condition.reason]
 }
 
 /// The time until the command needs another pass, if nothing happens before.
