@@ -4,7 +4,7 @@
 //! `CATENA_SEED` repeats a run; `CATENA_OPERATIONS=2000` makes a long one.
 
 use anyhow::{Context, Result};
-use e2e::{Cluster, generated, twin::Twin};
+use e2e::{Cluster, OwnNode, generated, twin::Twin};
 use model::server::{
     object::{FOREGROUND, Key, Kind, Meta, Object, Owner, Version},
     operation::{Change, Operation, Preconditions, Propagation, Verb},
@@ -167,7 +167,8 @@ async fn random_operations_have_the_same_outcome_on_the_model_and_on_the_api_ser
     let mut outcomes = 0;
     for _ in 0..operations.div_ceil(SEQUENCE) {
         let namespace = cluster.namespace("twin").await?;
-        let mut twin = Twin::new(&cluster.client, &namespace.name);
+        let node = OwnNode::silent(&cluster, &namespace).await?;
+        let mut twin = Twin::new(&cluster.client, &namespace.name, &node);
         let tree = steps().new_tree(&mut runner).map_err(|error| anyhow::anyhow!("{error}"))?;
         let performed = perform(&mut twin, tree.current()).await;
         twin.end().await?;

@@ -4,9 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use catena_api::keys::{BACKUP_FINALIZER, BACKUP_OF};
-use e2e::{
-    BACKUPS, ChaosProxy, Cluster, Namespace, OwnProcess, Paused, eventually, eventually_every, protect,
-};
+use e2e::{BACKUPS, ChaosProxy, Cluster, Namespace, OwnProcess, Paused, eventually_every, protect};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
@@ -103,14 +101,6 @@ async fn backed_up(backups: &Namespace, uids: &BTreeSet<String>) -> Result<()> {
     Ok(())
 }
 
-async fn until_written(proxy: &ChaosProxy, count: usize) {
-    eventually(&format!("{count} writes"), LONG, async || match proxy.writes().len() {
-        written if written >= count => Ok(()),
-        written => Err(written),
-    })
-    .await;
-}
-
 /// Waits until the writes stop, and returns their number.
 async fn until_silent(proxy: &ChaosProxy) -> usize {
     let mut before = 0;
@@ -134,7 +124,7 @@ mod alone {
     use super::{
         BACKUPS, CRASHES, ChaosProxy, Cluster, Context, Instant, LONG, MEBIBYTE, OwnProcess, Paused, Result,
         backed_up, create, delete, many, protect, settings, until_left, until_protected, until_silent,
-        until_unprotected, until_written,
+        until_unprotected,
     };
 
     mod long {
@@ -156,13 +146,13 @@ mod alone {
 
             let started = Instant::now();
             create(&namespace, many).await?;
-            until_written(&proxy, many).await;
+            proxy.until_written(many, LONG).await;
             println!("{many} created and protected after {:?}", started.elapsed());
             until_protected(&namespace, many).await;
 
             let started = Instant::now();
             let mut uids = delete(&namespace, 0..few).await?;
-            until_written(&proxy, many + 2 * few).await;
+            proxy.until_written(many + 2 * few, LONG).await;
             let took = started.elapsed();
             until_left(&namespace, many - few).await;
             backed_up(&backups, &uids).await?;

@@ -143,9 +143,11 @@ mod long {
 
         // Undisturbed, for the number of writes.
         instant(&objects, &backups, "instant").await?;
+        proxy.until_written(3, WAIT_TIMEOUT).await;
         let of_instant = proxy.writes();
         assert_eq!(of_instant.len(), 3, "{of_instant:#?}");
         slow(&objects, &backups, "slow").await?;
+        proxy.until_written(3 + 6, WAIT_TIMEOUT).await;
         let of_slow = proxy.writes()[3..].to_vec();
         assert!((6..=8).contains(&of_slow.len()), "{of_slow:#?}");
         println!("{of_instant:#?} {of_slow:#?}");

@@ -227,6 +227,7 @@ async fn objects_that_move_to_another_entry_are_protected_all_the_time() -> Resu
     for number in 0..20 {
         run.protected(&format!("web-{number}"), "yes").await?;
     }
+    run.proxy.until_written(20, WAIT_TIMEOUT).await;
     let before = run.proxy.writes().len();
 
     let mut former = entry("yes", "first");

@@ -1,6 +1,6 @@
 //! A proxy between a controller and the API server that carries out the faults of a plan.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use hyper::{server::conn::http1, service::service_fn};
@@ -19,6 +19,7 @@ use super::{
     plan::{Ending, Fault, Moment, WriteFault},
     state::State,
 };
+use crate::eventually;
 
 /// A proxy that ends when it is dropped.
 pub struct ChaosProxy {
@@ -85,6 +86,18 @@ impl ChaosProxy {
     #[must_use]
     pub fn writes(&self) -> Vec<String> {
         self.state().writes.iter().map(|answered| answered.write.clone()).collect()
+    }
+
+    /// Waits until so many writes were answered: the effect of a write is seen before its answer is.
+    ///
+    /// # Panics
+    /// After `limit`.
+    pub async fn until_written(&self, count: usize, limit: Duration) {
+        eventually(&format!("{count} writes are answered"), limit, async || match self.writes() {
+            writes if writes.len() >= count => Ok(()),
+            writes => Err(writes),
+        })
+        .await;
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {

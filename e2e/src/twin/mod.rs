@@ -13,7 +13,7 @@ use model::server::{
     operation::{Answer, Operation, Propagation, Verb},
 };
 
-use crate::{WAIT_TIMEOUT, eventually_every};
+use crate::{OwnNode, WAIT_TIMEOUT, eventually_every};
 use real::Real;
 use shape::Shape;
 
@@ -72,12 +72,12 @@ pub struct Twin {
 }
 
 impl Twin {
-    /// Starts with an empty namespace.
+    /// Starts with an empty namespace, and a silent node for its pods.
     #[must_use]
-    pub fn new(client: &Client, namespace: &str) -> Self {
+    pub fn new(client: &Client, namespace: &str, node: &OwnNode) -> Self {
         Self {
             model: Model::default(),
-            real: Real::new(client, namespace),
+            real: Real::new(client, namespace, node),
             identities: Identities::default(),
         }
     }

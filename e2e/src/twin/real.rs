@@ -1,7 +1,7 @@
 //! Operations of the model as requests to the real API server.
 //!
 //! An Ingress stands for all kinds but Pod, because no controller touches it and the garbage collector knows its kind. The pods are
-//! on a node that does not exist, so that they have a grace period that nobody ends.
+//! on a node that nobody runs, so that they have a grace period that nobody ends.
 
 use anyhow::{Result, bail};
 use k8s_openapi::api::{core::v1::Pod, networking::v1::Ingress};
@@ -20,12 +20,14 @@ use model::server::{
 use serde_json::{Value, json};
 
 use super::{Identities, Outcome, shape::Shape};
-use crate::{WAIT_TIMEOUT, eventually::until_gone};
+use crate::{OwnNode, WAIT_TIMEOUT, eventually::until_gone};
 
 /// The real API server, in one namespace.
 pub(super) struct Real {
     sets: Api<DynamicObject>,
     pods: Api<DynamicObject>,
+    /// The node of the pods, which has to exist: pods on one that does not are deleted within a minute.
+    node: String,
     /// The number of applies, each as its own field manager, so that none removes fields of another.
     applies: usize,
     probes: usize,
@@ -34,11 +36,12 @@ pub(super) struct Real {
 type Asked = kube::Result<Option<DynamicObject>>;
 
 impl Real {
-    pub fn new(client: &Client, namespace: &str) -> Self {
+    pub fn new(client: &Client, namespace: &str, node: &OwnNode) -> Self {
         let api = |kind| Api::namespaced_with(client.clone(), namespace, &kind);
         Self {
             sets: api(ApiResource::erase::<Ingress>(&())),
             pods: api(ApiResource::erase::<Pod>(&())),
+            node: node.name.clone(),
             applies: 0,
             probes: 0,
         }
@@ -85,8 +88,12 @@ impl Real {
         let api = self.api(operation.key().kind).clone();
         match operation {
             Operation::Create(object) => {
+                let mut created = created(object, identities);
+                if object.meta.key.kind == Kind::Pod {
+                    created["spec"]["nodeName"] = self.node.clone().into();
+                }
                 let object: DynamicObject =
-                    serde_json::from_value(created(object, identities)).map_err(kube::Error::SerdeError)?;
+                    serde_json::from_value(created).map_err(kube::Error::SerdeError)?;
                 api.create(&PostParams::default(), &object).await.map(Some)
             }
             Operation::Get(key) => api.get(&key.name).await.map(Some),
@@ -175,9 +182,6 @@ impl Real {
         let mut probe = json!({"metadata": {"name": name, "ownerReferences": [owner]}, "spec": pod_spec()});
         // Without a node it has no grace period.
         probe["spec"]["schedulerName"] = "nobody".into();
-        if let Some(spec) = probe["spec"].as_object_mut() {
-            spec.remove("nodeName");
-        }
         self.pods.create(&PostParams::default(), &serde_json::from_value(probe)?).await?;
         let what = "the garbage collector has seen all pods";
         until_gone(what, WAIT_TIMEOUT, self.pods.clone(), &name).await;
@@ -231,7 +235,6 @@ fn set_spec(spec: u8) -> Value {
 
 fn pod_spec() -> Value {
     json!({
-        "nodeName": "nowhere",
         "automountServiceAccountToken": false,
         "securityContext": {"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [{
