@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
-    CONTROLLERS, ClusterWide, Controller, Namespace, WAIT_TIMEOUT,
+    COLLECTION_TIMEOUT, CONTROLLERS, ClusterWide, Controller, Namespace,
     claims::{Claim, Held},
     cleanup::clean_up,
     eventually,
@@ -146,7 +146,7 @@ impl Cluster {
 
     /// Waits until the namespaces of earlier tests are gone with all their objects, also of one that failed.
     async fn without_others(&self) {
-        eventually("the namespaces of other tests are gone", 2 * WAIT_TIMEOUT, async || {
+        eventually("the namespaces of other tests are gone", COLLECTION_TIMEOUT, async || {
             let others = self.all::<CoreNamespace>().list(&ListParams::default().labels(OF_A_TEST)).await;
             let others = others.map_err(|error| vec![error.to_string()])?;
             let left: Vec<_> = others.iter().map(what_keeps).collect();

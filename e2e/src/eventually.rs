@@ -7,8 +7,12 @@ use tokio::time::{Instant, sleep};
 /// The default time limit for an expected event: far longer than usual, because the machine may be busy.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The time limit for what Kubernetes itself deletes: the controller of namespaces goes from kind to kind, and the garbage
+/// collector pauses while it gets to know new kinds, which other tests install and remove.
+pub const COLLECTION_TIMEOUT: Duration = Duration::from_secs(360);
+
 /// Pause between two checks, each of which is work for the API server that many tests share.
-const EVERY: Duration = Duration::from_millis(250);
+pub(crate) const EVERY: Duration = Duration::from_millis(250);
 
 /// Repeats a check until it returns `Ok`, which is returned. An `Err` describes the observed state.
 ///

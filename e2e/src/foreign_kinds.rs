@@ -2,7 +2,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use crate::{Need, cleanup::clean_up, has, kubectl};
+use crate::{Need, cleanup::clean_up, has, kubectl, until_established};
 
 /// Kinds of other projects. They are removed when this is dropped.
 pub struct ForeignKinds {
@@ -23,8 +23,7 @@ impl ForeignKinds {
         for file in &kinds.files {
             let made = kubectl(&["apply", "--server-side", "--output=name", "--filename", file]).await?;
             let definitions = made.lines().filter(|name| name.starts_with("customresourcedefinition"));
-            let wait = ["wait", "--for=condition=Established"];
-            kubectl(&wait.into_iter().chain(definitions).collect::<Vec<_>>()).await?;
+            until_established(&definitions.collect::<Vec<_>>()).await;
         }
         Ok(kinds)
     }

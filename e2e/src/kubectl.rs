@@ -3,7 +3,9 @@ use std::{path::Path, process::Command};
 use anyhow::{Result, ensure};
 
 use crate::{
+    WAIT_TIMEOUT,
     cluster::path_from,
+    eventually,
     run::{output_of, run},
 };
 
@@ -37,6 +39,12 @@ pub async fn kubectl_with_input(arguments: &[&str], text: &str) -> Result<(bool,
     let output = run(kubectl.into(), text).await?;
     let said = [output.stdout, output.stderr].concat();
     Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// Waits until these definitions are served, named as kubectl does. It ends at once about one that has no conditions yet.
+pub async fn until_established(definitions: &[&str]) {
+    let wait = [&["wait", "--for=condition=Established", "--timeout=60s"], definitions].concat();
+    eventually("the definitions are served", 2 * WAIT_TIMEOUT, async || kubectl(&wait).await).await;
 }
 
 /// kubectl with a cache of its own beside the kubeconfig, because the user's cache may belong to another cluster with

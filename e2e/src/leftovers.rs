@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
+        apps::v1::Deployment,
         coordination::v1::Lease,
         core::v1::{ConfigMap, Namespace, Pod},
         networking::v1::Ingress,
@@ -22,7 +23,10 @@ use kube::{
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::{ClusterWide, Controller, Namespaced, Process, WAIT_TIMEOUT, eventually, system::NAMESPACE};
+use crate::{
+    COLLECTION_TIMEOUT, ClusterWide, Controller, Namespaced, Process, WAIT_TIMEOUT, eventually,
+    system::NAMESPACE,
+};
 
 /// A test in the course of the suite.
 struct Run {
@@ -51,7 +55,7 @@ pub(crate) async fn begin(client: &Client) -> kube::Result<usize> {
     Ok(runs.len() - 1)
 }
 
-/// Waits until a controller that a test changed has only pods that stay, of which one holds the Lease, and that all of them
+/// Waits until a controller that a test changed has only the pods that its Deployment wants, of which one holds the Lease, and that all of them
 /// have taken the settings of the release: otherwise the next test would begin in the middle of a hand-over, or under the
 /// settings of this one.
 pub(crate) async fn until_settled(client: &Client, controller: Controller) {
@@ -61,6 +65,11 @@ pub(crate) async fn until_settled(client: &Client, controller: Controller) {
     eventually(&what, 2 * WAIT_TIMEOUT, async || {
         let said = |error: kube::Error| error.to_string();
         let pods = Api::<Pod>::namespaced(client.clone(), NAMESPACE).list(&of_it).await.map_err(said)?;
+        let deployments = Api::<Deployment>::namespaced(client.clone(), NAMESPACE);
+        let deployment = deployments.get_opt(controller.name()).await.map_err(said)?;
+        if let Some(deployment) = deployment.filter(|deployment| !is_rolled_out(deployment)) {
+            return Err(format!("its Deployment is not rolled out: {:?}", deployment.status));
+        }
         let leases = Api::<Lease>::namespaced(client.clone(), NAMESPACE);
         let lease = leases.get_opt(controller.name()).await.map_err(said)?;
         let holder = lease.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
@@ -79,6 +88,15 @@ pub(crate) async fn until_settled(client: &Client, controller: Controller) {
         take_their_settings(client, controller, &staying).await.map_err(|error| format!("{error:#}"))
     })
     .await;
+}
+
+fn is_rolled_out(deployment: &Deployment) -> bool {
+    let wanted = deployment.spec.replicas.unwrap_or(1);
+    deployment.status.as_ref().is_some_and(|status| {
+        let pods = [status.replicas, status.updated_replicas, status.available_replicas];
+        status.observed_generation == deployment.metadata.generation
+            && pods.iter().all(|pods| pods.unwrap_or_default() == wanted)
+    })
 }
 
 /// Fails unless all these pods have taken the newest settings of their release.
@@ -104,7 +122,7 @@ pub(crate) async fn end(client: &Client, run: usize, namespaces: &[String]) {
         runs[run].ended = Some(ended);
         (runs[run].began, ended)
     };
-    eventually("the namespaces of the test are gone", 2 * WAIT_TIMEOUT, async || {
+    eventually("the namespaces of the test are gone", COLLECTION_TIMEOUT, async || {
         let mut left = Vec::new();
         for name in namespaces {
             let found = Api::<Namespace>::all(client.clone()).get_opt(name).await;

@@ -69,14 +69,14 @@ pub use controllers::{
     until_all_are_ready,
 };
 pub use effects::Effects;
-pub use eventually::{WAIT_TIMEOUT, eventually, eventually_every, yaml};
+pub use eventually::{COLLECTION_TIMEOUT, WAIT_TIMEOUT, eventually, eventually_every, yaml};
 pub use examples::{child_example, example, example_program};
 pub use foreign_kinds::ForeignKinds;
 pub use go_module::GoModule;
 pub use issuing_operator::IssuingOperator;
 pub use job_replicas::JobReplicas;
 pub use kinds::{ClusterWide, Namespaced};
-pub use kubectl::{kubectl, kubectl_apply, kubectl_create, kubectl_with_input};
+pub use kubectl::{kubectl, kubectl_apply, kubectl_create, kubectl_with_input, until_established};
 pub use namespace::Namespace;
 pub use needs::{Need, has};
 pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is_true, replica_set};

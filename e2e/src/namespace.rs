@@ -17,10 +17,14 @@ use kube::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::{
-    Namespaced, Pace, WAIT_TIMEOUT, cleanup::clean_up, eventually, eventually::until_gone, kubectl::inspect,
+    COLLECTION_TIMEOUT, Namespaced, Pace, WAIT_TIMEOUT,
+    cleanup::clean_up,
+    eventually,
+    eventually::{EVERY, until_gone},
+    kubectl::inspect,
     pods, yaml,
 };
 
@@ -105,9 +109,18 @@ impl Namespace {
                 *last.lock() = object.map_or_else(|| String::from("no such object"), yaml);
                 object.is_some_and(&is)
             };
-            match timeout(limit, await_condition(api, name, is_so)).await {
-                Ok(Ok(Some(object))) => object,
-                Ok(other) => panic!("{caller}: could not wait for {name}: {other:?}"),
+            let object = async {
+                loop {
+                    match await_condition(api.clone(), name, &is_so).await {
+                        Ok(Some(object)) => return object,
+                        // A busy API server may break a watch.
+                        other => *last.lock() = format!("{other:?}"),
+                    }
+                    sleep(EVERY).await;
+                }
+            };
+            match timeout(limit, object).await {
+                Ok(object) => object,
                 Err(elapsed) => panic!(
                     "{caller}: {elapsed} ({limit:?}): {} {name} {what}; it was last:\n{}",
                     K::kind(&()),
@@ -136,7 +149,7 @@ impl Namespace {
     /// Waits until an object is gone.
     #[track_caller]
     pub fn until_gone<K: Namespaced>(&self, name: &str) -> impl Future<Output = ()> {
-        until_gone("it is gone", WAIT_TIMEOUT, self.api::<K>(), name)
+        until_gone("it is gone", COLLECTION_TIMEOUT, self.api::<K>(), name)
     }
 
     /// Waits for an Event with a reason about an object, and returns its note.
@@ -224,11 +237,13 @@ impl Namespace {
         })
     }
 
-    /// Waits until exactly this number of pods exists that are not terminating, and each is ready.
+    /// Waits until exactly this number of pods exists that are not terminating, and each is ready. The garbage
+    /// collector may have to delete others before.
     #[track_caller]
     pub fn until_ready_pods(&self, count: usize) -> impl Future<Output = Vec<Pod>> {
         let what = format!("{count} pods serve, and there is no other (asked at {})", Location::caller());
-        async move { self.until_pods(&what, |pods| pods.len() == count && pods.iter().all(pods::is_ready)).await }
+        let are = move |pods: &[Pod]| pods.len() == count && pods.iter().all(pods::is_ready);
+        async move { self.until_pods_within(COLLECTION_TIMEOUT, &what, are).await }
     }
 
     /// Waits until no pod is terminating: those of a former version take up to half a minute on real nodes.

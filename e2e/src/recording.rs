@@ -53,8 +53,9 @@ impl Recording {
     pub fn until(&self, is: impl Fn(&Recorded) -> bool) -> impl Future<Output = ()> {
         let (caller, mut recorded) = (Location::caller(), self.recorded.clone());
         async move {
-            let came = timeout(WAIT_TIMEOUT, recorded.wait_for(|recorded| is(recorded))).await.is_ok();
-            assert!(came, "{caller}: not within {WAIT_TIMEOUT:?}; there was last: {:?}", *recorded.borrow());
+            let limit = 3 * WAIT_TIMEOUT;
+            let came = timeout(limit, recorded.wait_for(|recorded| is(recorded))).await.is_ok();
+            assert!(came, "{caller}: not within {limit:?}; there was last: {:?}", *recorded.borrow());
         }
     }
 

@@ -10,7 +10,7 @@ use k8s_openapi::{
 };
 use kube::api::{DeleteParams, ListParams};
 
-use crate::{Cluster, Undo, WAIT_TIMEOUT, Work, eventually, eventually::until_gone};
+use crate::{COLLECTION_TIMEOUT, Cluster, Undo, WAIT_TIMEOUT, Work, eventually, eventually::until_gone};
 
 /// A failing watch is tolerated for half a minute.
 const LONG: Duration = Duration::from_secs(150);
@@ -38,6 +38,6 @@ pub async fn delete_namespace(cluster: &Cluster, work: &Work) -> Result<()> {
     let namespaces = cluster.all::<CoreNamespace>();
     let name = work.namespace.name.as_str();
     namespaces.delete(name, &DeleteParams::default()).await?;
-    until_gone("the namespace is gone", 2 * WAIT_TIMEOUT, namespaces, name).await;
+    until_gone("the namespace is gone", COLLECTION_TIMEOUT, namespaces, name).await;
     Ok(())
 }

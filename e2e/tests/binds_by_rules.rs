@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use catena_api::keys;
 use e2e::{
     AuditLog, BINDER, Cluster, Namespace, Pace, Release, Request, eventually, kubectl, kubectl_apply,
-    kubectl_with_input, open_kind, until_root_cause, yaml,
+    kubectl_with_input, open_kind, until_established, until_root_cause, yaml,
 };
 use jiff::{SignedDuration, Timestamp};
 use kube::{
@@ -39,8 +39,7 @@ async fn define(definitions: &[Value]) -> Result<()> {
     let (done, said) = kubectl_with_input(&["apply", "--filename", "-"], &list).await?;
     ensure!(done, "{said}");
     for definition in definitions {
-        let name = definition["metadata"]["name"].as_str().context("name")?;
-        kubectl(&["wait", "--for=condition=Established", "crd", name]).await?;
+        until_established(&["crd", definition["metadata"]["name"].as_str().context("name")?]).await;
     }
     Ok(())
 }

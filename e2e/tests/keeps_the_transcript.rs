@@ -91,6 +91,7 @@ async fn play(namespace: &Namespace) -> Result<(String, String)> {
             pods.len() == 3 && pods.iter().all(e2e::is_ready)
         })
         .await;
+    namespace.until_no_pod_ends().await;
     transcript.push(entry(namespace, &["tree", "web"]).await?);
     Ok((transcript.join("\n"), table))
 }

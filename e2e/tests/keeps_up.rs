@@ -61,7 +61,7 @@ mod alone {
             .buffer_unordered(10)
             .try_collect::<Vec<_>>()
             .await?;
-        eventually("each is ready", Duration::from_secs(120), async || {
+        eventually("each is ready", Duration::from_secs(300), async || {
             let found = namespace.api::<BasicDeployment>().list(&ListParams::default()).await;
             let found = found.map_err(|error| error.to_string())?;
             let is_ready = |one: &&BasicDeployment| one.status.as_ref().is_some_and(|status| status.ready);
@@ -105,7 +105,7 @@ mod alone {
                 .try_collect::<Vec<_>>()
                 .await?;
             let mut most = 0;
-            eventually("each is ready", Duration::from_secs(240), async || {
+            eventually("each is ready", Duration::from_secs(600), async || {
                 most = most.max(process.resident().map_err(|error| format!("{error:#}"))?);
                 let found = namespace.api::<BasicReplicaSet>().list(&ListParams::default()).await;
                 let found = found.map_err(|error| error.to_string())?;

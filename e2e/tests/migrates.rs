@@ -62,9 +62,9 @@ async fn objects_go_to_the_next_version_and_back_without_loss() -> Result<()> {
     assert_eq!(kind.stored_versions().await?, ["v1", "v2"]);
     let name = kind.name();
     // A migration that ends in the middle is continued.
+    let untouched = kind.objects("v2").await?;
     let mut first =
         catena_process(&namespace.name, &["upgrade", "migrate", &name])?.stdout(Stdio::null()).spawn()?;
-    let untouched = kind.objects("v2").await?;
     eventually("an object is migrated", WAIT_TIMEOUT, async || {
         let objects = kind.objects("v2").await.map_err(|error| error.to_string())?;
         if objects == untouched { Err("none yet".to_owned()) } else { Ok(()) }

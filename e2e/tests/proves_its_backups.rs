@@ -189,7 +189,7 @@ async fn an_attempt_that_is_gone_unseen_is_told_by_the_next_process_and_another_
     let cluster = Cluster::with(&[]).await?;
     let mut entry = entry("yes", "unseen");
     // It tells for so long.
-    entry["retryAfter"] = "5s".into();
+    entry["retryAfter"] = "20s".into();
     let mut run = Run::start(&cluster, "unseen", &json!({"maps": entry})).await?;
     let web = run.protected("web", "yes").await?;
     run.objects.delete("web").await?;
@@ -227,7 +227,12 @@ async fn objects_that_move_to_another_entry_are_protected_all_the_time() -> Resu
     for number in 0..20 {
         run.protected(&format!("web-{number}"), "yes").await?;
     }
-    run.proxy.until_written(20, WAIT_TIMEOUT).await;
+    eventually("the protection of each was answered", WAIT_TIMEOUT, async || {
+        let writes = run.proxy.writes();
+        let is_answered = |number| writes.iter().any(|write| write.contains(&format!("/web-{number} → 200")));
+        if (0..20).all(is_answered) { Ok(()) } else { Err(writes) }
+    })
+    .await;
     let before = run.proxy.writes().len();
 
     let mut former = entry("yes", "first");

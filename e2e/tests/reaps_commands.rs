@@ -256,8 +256,7 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     let cluster = Cluster::changing(&[BINDER, REAPER]).await?;
     let namespace = cluster.namespace("unseen").await?;
     let reaper = REAPER.process(&cluster).await?;
-    // After the reaper was stopped, and before its Lease expires.
-    let due = Timestamp::now() + SignedDuration::from_secs(10);
+    let due = Timestamp::now() + SignedDuration::from_secs(30);
     for name in ["changed", "replaced"] {
         namespace.create(&restart(name, Some(0))).await?;
         finish_at(&namespace, name, due).await?;
@@ -267,6 +266,12 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     finish(&namespace, "known").await?;
     namespace.until_gone::<Restart>("known").await;
 
+    // It stops while they become due, for less than its Lease lasts.
+    let until = async |at: Timestamp| {
+        let left = Duration::try_from(at.duration_since(Timestamp::now())).unwrap_or_default();
+        sleep_until(Instant::now() + left).await;
+    };
+    until(due - SignedDuration::from_secs(8)).await;
     let log = AuditLog::from_now()?;
     let frozen = reaper.freeze()?;
     let mark = json!({"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "x"}}});
@@ -274,8 +279,7 @@ async fn a_command_that_changed_or_was_replaced_unseen_is_not_hit() -> Result<()
     namespace.delete::<Restart>("replaced").await?;
     namespace.until_gone::<Restart>("replaced").await;
     let replaced = namespace.create(&restart("replaced", None)).await?;
-    let left = Duration::try_from(due.duration_since(Timestamp::now())).unwrap_or_default();
-    sleep_until(Instant::now() + left + Duration::from_secs(1)).await;
+    until(due + SignedDuration::from_secs(1)).await;
     drop(frozen);
 
     namespace.until_event("changed", "KeptAsDeclared").await;

@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Release, Tally, WAIT_TIMEOUT, condition,
-    deployment, is_true, kubectl_with_input, replica_set, shipped_template,
+    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Pace, REPLICA_SETS, Release, Tally, WAIT_TIMEOUT,
+    condition, deployment, is_true, kubectl_with_input, replica_set, shipped_template,
 };
 use k8s_openapi::{
     api::core::v1::{Pod, ResourceQuota, Secret},
@@ -272,10 +272,10 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
     e2e::needs!(AuditLog);
     let cluster = Cluster::with(&CHAIN).await?;
     let (namespace, elsewhere) = (cluster.namespace("quota").await?, cluster.namespace("elsewhere").await?);
-    let calm = Instant::now();
+    let pace = Pace::start(&elsewhere).await?;
     elsewhere.create(&deployment("calm", 3)).await?;
     elsewhere.until_ready("calm").await;
-    let calm = calm.elapsed();
+    let calm = pace.elapsed();
     let quota: ResourceQuota =
         serde_json::from_value(json!({"metadata": {"name": "two-pods"}, "spec": {"hard": {"pods": "2"}}}))?;
     namespace.create(&quota).await?;
@@ -297,10 +297,10 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
     assert!(message.contains("two-pods"), "{message}");
     namespace.until_ready_pods(2).await;
 
-    let started = Instant::now();
+    let (started, pace) = (Instant::now(), Pace::start(&elsewhere).await?);
     elsewhere.create(&deployment("web", 3)).await?;
     elsewhere.until_ready("web").await;
-    let took = started.elapsed();
+    let took = pace.elapsed();
     assert!(took < 5 * calm.max(Duration::from_secs(2)), "others wait for it: {took:?} instead of {calm:?}");
 
     // Two more attempts: after 5 s to 6 s, and 10 s to 12 s later.

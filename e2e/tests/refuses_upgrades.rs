@@ -38,7 +38,9 @@ fn cut(controller: Controller, directory: &Path) -> Result<()> {
 async fn last_words(cluster: &Cluster) -> Result<String> {
     let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), SYSTEM);
     let of_check = ListParams::default().labels("app.kubernetes.io/component=upgrade-check");
-    let pod = pods.list(&of_check).await?.items.pop().context("the check has left no pod")?;
+    // The garbage collector may not have deleted that of an earlier check yet.
+    let newest = pods.list(&of_check).await?.items.into_iter().max_by_key(ResourceExt::creation_timestamp);
+    let pod = newest.context("the check has left no pod")?;
     let containers = pod.status.and_then(|status| status.container_statuses).unwrap_or_default();
     let ended = containers.into_iter().find_map(|container| container.state?.terminated);
     ended.and_then(|ended| ended.message).context("the check has said nothing")

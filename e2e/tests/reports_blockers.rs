@@ -198,6 +198,12 @@ async fn a_quota_that_asks_for_a_limit_is_told_as_a_quota() -> Result<()> {
     let namespace = cluster.namespace("quota").await?;
     let quota = json!({"metadata": {"name": "limits"}, "spec": {"hard": {"limits.cpu": "10"}}});
     namespace.create::<ResourceQuota>(&serde_json::from_value(quota)?).await?;
+    // Until then, it refuses nothing.
+    namespace
+        .until_within(3 * WAIT_TIMEOUT, "limits", "is counted", |quota: &ResourceQuota| {
+            quota.status.as_ref().is_some_and(|status| status.hard.is_some())
+        })
+        .await;
     namespace.create(&deployment("web", 1)).await?;
 
     let says = |web: &BasicDeployment| {

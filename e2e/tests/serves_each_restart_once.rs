@@ -6,10 +6,9 @@ use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
     COMMANDED, Cluster, WAIT_TIMEOUT,
-    commands::{self, condition_of, restart, until_restart_outcome, until_restarted},
+    commands::{self, condition_of, queue_restarts, restart, until_restart_outcome, until_restarted},
     condition, deployment, eventually, orphan_pods, uids, until_the_garbage_collector_knows_sets,
 };
-use futures::future::try_join_all;
 use jiff::{SignedDuration, Timestamp};
 use kube::{
     Api, ResourceExt,
@@ -86,9 +85,7 @@ async fn restarts_of_one_second_replace_the_pods_once_and_each_is_complete() -> 
     let namespace = cluster.namespace("together").await?;
     let web = commands::ready(&namespace, 2).await?;
     let child = namespace.until_set_ready("web").await;
-    namespace.merge::<BasicDeployment>("web", json!({"spec": {"paused": true}})).await?;
-    let commands: Vec<_> = (0..8).map(|number| restart(&web, &format!("again-{number}"))).collect();
-    try_join_all(commands.iter().map(|command| namespace.create(command))).await?;
+    let commands = queue_restarts(&namespace, &web, 8).await?;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"paused": false}})).await?;
     let mut seconds = BTreeSet::new();
     for command in &commands {

@@ -36,7 +36,7 @@ async fn evict(pod: &str) -> Result<kube::Result<Status>> {
 async fn until_both_are_ready(cluster: &Cluster) -> Result<Vec<Pod>> {
     // Otherwise one of the two might be a pod that is terminating.
     let deployment = format!("deployment/{}", REAPER.name());
-    kubectl(&["rollout", "status", &deployment, "--namespace", NAMESPACE, "--timeout=60s"]).await?;
+    kubectl(&["rollout", "status", &deployment, "--namespace", NAMESPACE, "--timeout=120s"]).await?;
     let of_reaper = ListParams::default().labels(&format!("app.kubernetes.io/name={}", REAPER.name()));
     let both = eventually("both replicas are ready", 2 * WAIT_TIMEOUT, async || {
         let pods = api::<Pod>(cluster).list(&of_reaper).await.map_err(|error| error.to_string())?;

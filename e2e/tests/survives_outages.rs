@@ -100,8 +100,10 @@ mod alone {
         work.ensure_nothing_is_lost(&cluster).await?;
         let log = AuditLog::from_now()?;
         log.until_no_work(QUIET, 2 * WAIT_TIMEOUT).await;
-        let in_it =
-            log.requests()?.into_iter().find(|request| request.is_write() && request.namespace == name);
+        let in_it = log.requests()?.into_iter().find(|request| {
+            let is_ours = CONTROLLERS.iter().any(|controller| request.user == controller.user());
+            is_ours && request.is_write() && request.namespace == name
+        });
         ensure!(in_it.is_none(), "{:?}", in_it.context("a request"));
         assert_eq!(pids(&cluster).await, before, "a controller was restarted");
         Ok(())

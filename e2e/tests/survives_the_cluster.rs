@@ -93,6 +93,10 @@ async fn a_controller_that_lost_all_its_rights_goes_on_when_it_gets_them_back() 
 
     let log = AuditLog::from_now()?;
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"replicas": 3}})).await?;
+    log.until_logged(1, |request| {
+        request.user == DEPLOYMENTS.user() && request.namespace == namespace.name && request.code == 403
+    })
+    .await;
     // Not even its status can be written, so that only time ends the backoff.
     sleep_until(Instant::now() + Duration::from_secs(4)).await;
     let requests = log.by(DEPLOYMENTS, &namespace.name)?;

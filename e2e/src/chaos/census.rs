@@ -133,7 +133,11 @@ async fn follow(
     listed: tokio::sync::mpsc::Sender<()>,
 ) {
     let mut events = pin!(watcher(api, watcher::Config::default()));
+    let mut listing = BTreeSet::new();
     while let Some(event) = events.next().await {
+        if let Ok(Event::InitApply(object)) = &event {
+            listing.insert(object.name_any());
+        }
         match event {
             Ok(Event::Apply(object) | Event::InitApply(object)) => sender.send_modify(|seen| {
                 let name = object.name_any();
@@ -156,9 +160,14 @@ async fn follow(
                 }
                 seen.changed = Instant::now();
             }),
-            // There is no receiver after everything has been listed.
-            Ok(Event::InitDone) => drop(listed.try_send(())),
-            Ok(Event::Init) => {}
+            Ok(Event::InitDone) => {
+                let still = std::mem::take(&mut listing);
+                sender
+                    .send_modify(|seen| seen.now.retain(|(of, name), _| *of != kind || still.contains(name)));
+                // There is no receiver after everything has been listed.
+                listed.try_send(()).ok();
+            }
+            Ok(Event::Init) => listing.clear(),
             Err(error) => eprintln!("the census of {kind}: {error}"),
         }
     }

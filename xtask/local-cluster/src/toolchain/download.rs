@@ -206,7 +206,7 @@ fn megabytes(bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::{net::TcpListener, path::PathBuf};
+    use std::{net::TcpListener, path::PathBuf, thread, time::Instant};
 
     use flate2::{Compression, write::GzEncoder};
     use tempfile::TempDir;
@@ -329,6 +329,11 @@ mod tests {
             fetch(&mut downloader, &entry).0.unwrap_err();
             let said = fetch(&mut downloader, &entry).0.unwrap_err().to_string();
             assert!(said.contains("has just failed to answer"), "{said}");
+            // Its thread may not have run yet.
+            let begun = Instant::now();
+            while server.asked().is_empty() && begun.elapsed() < Duration::from_secs(10) {
+                thread::sleep(short);
+            }
             assert_eq!(server.asked(), ["/kubectl"]);
         }
     }

@@ -14,7 +14,7 @@ use local_cluster::Interrupt;
 /// Number of lines that are told again.
 const MOST: usize = 100;
 /// Time in which the output ends after the program that wrote it.
-const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(60);
 
 /// Runs tests, whose output is the progress; an error has what the failed ones said.
 pub async fn run(mut tests: Command, interrupt: &Interrupt) -> Result<()> {
