@@ -1,7 +1,7 @@
 use std::{path::PathBuf, thread, time::Instant};
 
 use anyhow::{Context, Result, ensure};
-use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
+use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, ServiceAccount};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
-    COLLECTION_TIMEOUT, CONTROLLERS, ClusterWide, Controller, Namespace,
+    COLLECTION_TIMEOUT, CONTROLLERS, ClusterWide, Controller, Namespace, WAIT_TIMEOUT,
     claims::{Claim, Held},
     cleanup::clean_up,
     eventually,
@@ -135,7 +135,13 @@ impl Cluster {
         }))?;
         let created = self.all::<CoreNamespace>().create(&PostParams::default(), &namespace).await?;
         self.namespaces.lock().push(created.name_any());
-        Ok(Namespace::new(self.client.clone(), &created))
+        let namespace = Namespace::new(self.client.clone(), &created);
+        // No pod is admitted before.
+        eventually("there is a ServiceAccount", WAIT_TIMEOUT, async || {
+            namespace.api::<ServiceAccount>().get("default").await.map_err(|error| error.to_string())
+        })
+        .await;
+        Ok(namespace)
     }
 
     /// All objects of a cluster-wide kind.

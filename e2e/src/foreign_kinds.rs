@@ -45,7 +45,7 @@ impl Drop for ForeignKinds {
 
 async fn remove(files: Vec<String>) -> Result<()> {
     for file in files {
-        kubectl(&["delete", "--ignore-not-found", "--timeout=60s", "--filename", &file]).await?;
+        kubectl(&["delete", "--ignore-not-found", "--timeout=180s", "--filename", &file]).await?;
     }
     Ok(())
 }

@@ -11,7 +11,8 @@ use tokio::{
 };
 
 use crate::{
-    ChaosProxy, Cluster, Namespace, OwnProcess, WAIT_TIMEOUT, eventually, example, example_program, kubectl,
+    COLLECTION_TIMEOUT, ChaosProxy, Cluster, Namespace, OwnProcess, WAIT_TIMEOUT, eventually, example,
+    example_program, kubectl,
 };
 
 /// The name of its definition.
@@ -40,7 +41,7 @@ impl JobReplicas {
         definition["metadata"]["ownerReferences"] = owner["ownerReferences"].clone();
         let definition: CustomResourceDefinition = serde_json::from_value(definition)?;
         let definitions = cluster.all::<CustomResourceDefinition>();
-        eventually("it is created, after that of the test before is gone", 2 * WAIT_TIMEOUT, async || {
+        eventually("it is created, after that of the test before is gone", COLLECTION_TIMEOUT, async || {
             definitions.create(&PostParams::default(), &definition).await
         })
         .await;

@@ -24,9 +24,10 @@ impl OwnNode {
         Self::create(cluster, namespace, what, spec, json!({"kwok.x-k8s.io/node": "fake"})).await
     }
 
-    /// A node that never reports, because nobody simulates it.
+    /// A node that never reports, because nobody simulates it. A `DaemonSet` of another test would tolerate that it is
+    /// unschedulable, and wait for its pod there for ever.
     pub async fn silent(cluster: &Cluster, namespace: &Namespace) -> Result<Self> {
-        let spec = json!({"unschedulable": true});
+        let spec = json!({"taints": [{"key": "e2e.catena.dev/silent", "effect": "NoSchedule"}]});
         Self::create(cluster, namespace, "silent", spec, json!({})).await
     }
 

@@ -44,14 +44,14 @@ async fn a_controller_that_hangs_fails_until_it_goes_on() -> Result<()> {
     let cluster = Cluster::changing(&[REAPER]).await?;
     let process = REAPER.until_ready(&cluster).await;
     let frozen = process.freeze()?;
-    let said = helm(&["test", REAPER.name(), "--timeout=60s"]).await.err().context("it passed")?;
+    let said = helm(&["test", REAPER.name(), "--timeout=180s"]).await.err().context("it passed")?;
     drop(frozen);
     // The test ends by itself, before helm's own limit.
     ensure!(format!("{said:#}").contains("command-reaper-test failed"), "{said:#}");
     ensure!(leftovers(&[REAPER]).await?.contains("pod/command-reaper-test"), "its pod is there to be read");
 
     REAPER.until_ready(&cluster).await;
-    helm(&["test", REAPER.name(), "--timeout=60s"]).await?;
+    helm(&["test", REAPER.name(), "--timeout=180s"]).await?;
     assert_eq!(leftovers(&[REAPER]).await?, "");
     Ok(())
 }

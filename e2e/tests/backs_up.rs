@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, keys::BACKUP_OF};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, WAIT_TIMEOUT, deployment, eventually, is_protected, kubectl,
-    open_kind, protect, texts,
+    BACKUP_BY, BACKUPS, COLLECTION_TIMEOUT, Cluster, Namespace, WAIT_TIMEOUT, deployment, eventually,
+    is_protected, kubectl, open_kind, protect, texts,
 };
 use k8s_openapi::{
     api::{
@@ -216,7 +216,7 @@ async fn a_namespace_that_is_deleted_ends_with_all_backups_elsewhere() -> Result
 
 async fn until_namespace_gone(cluster: &Cluster, name: &str) {
     let all = cluster.all::<CoreNamespace>();
-    eventually("the namespace is gone", 3 * WAIT_TIMEOUT, async || match all.get_opt(name).await {
+    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || match all.get_opt(name).await {
         Ok(None) => Ok(()),
         other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),
     })

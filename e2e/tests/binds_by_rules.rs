@@ -300,11 +300,12 @@ async fn a_target_that_comes_late_and_one_whose_kind_does_are_noticed_within_sec
     };
     log.until_logged(1, is_late_look).await;
 
-    let pace = Pace::start(&namespace).await?;
-    apply("Place", "there", json!({})).await?;
-    define(&late).await?;
-    apply("Berth", "there", json!({})).await?;
-    for name in ["to-place", "to-berth"] {
+    for (kind, name) in [("Place", "to-place"), ("Berth", "to-berth")] {
+        if kind == "Berth" {
+            define(&late).await?;
+        }
+        let pace = Pace::start(&namespace).await?;
+        apply(kind, "there", json!({})).await?;
         until_owned(&commands, name).await;
         ensure!(pace.elapsed() < SOON, "what {name} waits for was noticed after {:?}", pace.elapsed());
     }

@@ -6,8 +6,8 @@ use catena_api::{
     BasicDeployment, BasicDeploymentRestart, BasicDeploymentRestartSpec, TargetRef, command::BOUND, keys,
 };
 use e2e::{
-    AuditLog, BINDER, COMMANDED, Cluster, Namespace, Pace, Release, Request, Tally, WAIT_TIMEOUT, condition,
-    deployment, eventually, kinds_without_admission, kubectl,
+    AuditLog, BINDER, COLLECTION_TIMEOUT, COMMANDED, Cluster, Namespace, Pace, Release, Request, Tally,
+    WAIT_TIMEOUT, condition, deployment, eventually, kinds_without_admission, kubectl,
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
@@ -239,10 +239,18 @@ async fn a_target_that_is_made_again_is_another_one() -> Result<()> {
     namespace.create(&restart("old", "shop")).await?;
     let before = until_bound(&namespace, "old").await.annotations()[keys::BOUND_TO].clone();
 
+    // The garbage collector orphans only dependents that it has seen.
+    let (mut nobody, mut garbage) = (parent("nobody"), restart("garbage", "nobody"));
+    nobody.metadata.uid = Some("00000000-0000-0000-0000-000000000000".into());
+    garbage.metadata.owner_references = Some(nobody.owner_ref(&()).into_iter().collect());
+    namespace.create(&garbage).await?;
+    namespace.until_gone::<Restart>("garbage").await;
     let arguments = ["delete", "basicdeployment", "shop", "--cascade=orphan", "--namespace", &namespace.name];
     kubectl(&arguments).await?;
     namespace
-        .until_within(LIMIT, "old", "is orphaned", |old: &Restart| old.owner_references().is_empty())
+        .until_within(COLLECTION_TIMEOUT, "old", "is orphaned", |old: &Restart| {
+            old.owner_references().is_empty()
+        })
         .await;
     namespace.create(&parent("shop")).await?;
     let message = until_refused(&namespace, "old", "TargetReplaced").await;
@@ -351,7 +359,11 @@ mod alone {
         }
 
         let of_binder = |request: &Request| {
-            request.user == BINDER.user() && request.namespace == namespace.name && request.is_write()
+            request.user == BINDER.user()
+                && request.namespace == namespace.name
+                && request.is_write()
+                && request.resource.starts_with("basicdeploymentrestarts")
+                && request.code < 300
         };
         log.until_logged(2 * COMMANDS, of_binder).await;
         let mut written = written(&log, &namespace)?;

@@ -170,8 +170,12 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
         let made = made.get_mut(name).context("commands")?;
         made.sort_by_key(|command| (command.creation_timestamp(), command.uid()));
         let uids: Vec<_> = made.iter().filter_map(ResourceExt::uid).collect();
-        let ran: Vec<_> = effects.iter().flat_map(Effects::so_far).filter(|uid| uids.contains(uid)).collect();
-        assert_eq!(ran, uids, "the order of {kind} {name}");
+        eventually(&format!("the order of {kind} {name}"), WAIT_TIMEOUT, async || {
+            let seen = effects.iter().flat_map(Effects::so_far);
+            let ran: Vec<_> = seen.filter(|uid| uids.contains(uid)).collect();
+            if ran == uids { Ok(()) } else { Err(format!("{ran:?} instead of {uids:?}")) }
+        })
+        .await;
         let patches = log.until_logged(uids.len(), |request| is_patch(request, kind, name)).await;
         let accepted = patches.iter().filter(|request| request.code < 300).count();
         assert!(accepted <= uids.len(), "{accepted} patches of {kind} {name}");

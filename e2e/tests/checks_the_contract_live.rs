@@ -5,8 +5,8 @@ use std::{path::PathBuf, process::Stdio};
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    Cheat, CheatingChild, Cluster, JobReplicas, REPLICA_SETS, Said, WAIT_TIMEOUT, catena, checkout,
-    eventually, image,
+    COLLECTION_TIMEOUT, Cheat, CheatingChild, Cluster, JobReplicas, REPLICA_SETS, Said, WAIT_TIMEOUT, catena,
+    checkout, eventually, image,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
@@ -180,8 +180,9 @@ mod long {
             // Only what a cheat never does is awaited in vain.
             let seconds = |breaks: &str| if breaks == "deletion" { 45 } else { 20 };
             let limit = breaks.map(|breaks| format!("{breaks}={}s", seconds(breaks)));
-            // On a busy machine, one that writes all the time may be late by seconds.
-            let mut more = vec!["--window", if breaks == Some("steadyState") { "10s" } else { "3s" }];
+            // On a busy machine, what shows itself only in a later status may be late by seconds.
+            let is_late = matches!(breaks, Some("steadyState" | "active"));
+            let mut more = vec!["--window", if is_late { "10s" } else { "3s" }];
             more.extend(limit.iter().flat_map(|limit| ["--timeout", limit]));
             let said = check(&child.resource, &template, &more).await?;
             said.json().with_context(|| format!("{cheat:?}"))
@@ -222,7 +223,7 @@ async fn an_interrupted_check_removes_its_namespace() -> Result<()> {
     rustix::process::kill_process(pid.context("it has ended")?, rustix::process::Signal::INT)?;
     let ended = tokio::time::timeout(2 * WAIT_TIMEOUT, process.wait()).await??;
     ensure!(ended.code() == Some(1), "{ended}");
-    eventually("the namespace is gone", WAIT_TIMEOUT, async || match namespaces.get_opt(&name).await {
+    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || match namespaces.get_opt(&name).await {
         Ok(None) => Ok(()),
         other => Err(format!("{other:?}")),
     })

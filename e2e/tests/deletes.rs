@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, RUNNER, WAIT_TIMEOUT, condition, deployment,
-    eventually, kubectl, uids,
+    AuditLog, CHAIN, COLLECTION_TIMEOUT, Cluster, Namespace, REPLICA_SETS, RUNNER, WAIT_TIMEOUT, condition,
+    deployment, eventually, kubectl, uids,
 };
 use k8s_openapi::{
     api::core::v1::{Namespace as CoreNamespace, Pod},
@@ -160,7 +160,7 @@ async fn a_namespace_with_basic_deployments_ends() -> Result<()> {
 
     let all = cluster.all::<CoreNamespace>();
     all.delete(&namespace.name, &DeleteParams::background()).await?;
-    eventually("the namespace is gone", Duration::from_secs(60), async || {
+    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || {
         match all.get_opt(&namespace.name).await {
             Ok(None) => Ok(()),
             Ok(Some(left)) => Err(e2e::yaml(&left)),

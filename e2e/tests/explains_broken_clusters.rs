@@ -7,8 +7,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    CHAIN, Cluster, Namespace, OwnNode, WAIT_TIMEOUT, catena, deployment, eventually, image, kubectl_apply,
-    open_kind, until_says,
+    CHAIN, COLLECTION_TIMEOUT, Cluster, Namespace, OwnNode, WAIT_TIMEOUT, catena, deployment, eventually,
+    image, kubectl_apply, open_kind, until_says,
 };
 use k8s_openapi::{
     api::core::v1::{
@@ -114,11 +114,11 @@ async fn a_terminating_namespace_leads_to_what_holds_it() -> Result<()> {
     let holds = format!("is being deleted and is held by the finalizer {HOLD}");
     let whole = format!("namespace/{name}");
     let says = format!("Namespace/{name} is not gone: ConfigMap/kept {holds}");
-    until_says(WAIT_TIMEOUT, name, &whole, &says).await;
+    until_says(COLLECTION_TIMEOUT, name, &whole, &says).await;
     let inside = until_says(WAIT_TIMEOUT, name, "configmap/kept", &format!("ConfigMap/kept {holds}")).await;
     ensure!(inside["remarks"].to_string().contains("the namespace has been terminating"), "{inside}");
     namespace.merge::<ConfigMap>("kept", let_go()).await?;
-    eventually("the namespace is gone", WAIT_TIMEOUT, async || {
+    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || {
         match cluster.all::<CoreNamespace>().get_opt(name).await {
             Ok(None) => Ok(()),
             other => Err(other),

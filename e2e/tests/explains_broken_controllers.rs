@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use catena_api::BasicDeploymentRestart;
+use catena_api::{BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
     BINDER, CHAIN, Cluster, DEPLOYMENTS, Paused, REPLICA_SETS, Release, WAIT_TIMEOUT, catena, deployment,
     eventually, succeeds, until_says,
@@ -20,6 +20,7 @@ async fn in_the_first_seconds_the_controller_of_the_child_is_blamed_if_it_does_n
     let namespace = cluster.namespace("why-first").await?;
     let paused = Paused::pause(&cluster, REPLICA_SETS).await?;
     namespace.create(&deployment("web", 1)).await?;
+    namespace.until("web", "is there", |_: &BasicReplicaSet| true).await;
     let says = "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because no basic-replicaset-controller is running";
     until_says(FIRST_REPORT, &namespace.name, "web", says).await;
     drop(paused);

@@ -150,7 +150,7 @@ impl Rival<'_> {
         let told = eventually_every(
             self.interval,
             "it is told that the child is changed",
-            WAIT_TIMEOUT,
+            3 * WAIT_TIMEOUT,
             async || match condition(&self.meddle().await?.conditions, "Ready") {
                 Some(told) if told.reason == "RepeatedWrites" => Ok(told.message.clone()),
                 other => Err(format!("{other:?}")),

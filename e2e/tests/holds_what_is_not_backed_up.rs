@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use catena_api::keys::{BACKUP_OF, BACKUP_STATUS, FORCE_RELEASE};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, Pace, Release, WAIT_TIMEOUT, backup_example, eventually,
-    force_release, helm, is_protected, protect, succeeds, until_says,
+    BACKUP_BY, BACKUPS, COLLECTION_TIMEOUT, Cluster, Namespace, Pace, Release, WAIT_TIMEOUT, backup_example,
+    eventually, force_release, helm, is_protected, protect, succeeds, until_says,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::{
@@ -239,7 +239,9 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     let namespaces = cluster.all::<CoreNamespace>();
     namespaces.delete(&namespace.name, &DeleteParams::background()).await?;
     let held = namespace
-        .until("web", "says why it is held", |map: &ConfigMap| says(map, "Blocked", "NamespaceTerminating"))
+        .until_within(COLLECTION_TIMEOUT, "web", "says why it is held", |map: &ConfigMap| {
+            says(map, "Blocked", "NamespaceTerminating")
+        })
         .await;
     let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.contains("backups.beside.namespace") && message.contains(FORCE_RELEASE), "{message}");
@@ -248,10 +250,10 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     until_says(WAIT_TIMEOUT, &namespace.name, "configmap/web", says).await;
     let says =
         format!("Namespace/{} is not gone: ConfigMap/web is held by backup-controller", namespace.name);
-    until_says(WAIT_TIMEOUT, &namespace.name, &format!("namespace/{}", namespace.name), &says).await;
+    until_says(COLLECTION_TIMEOUT, &namespace.name, &format!("namespace/{}", namespace.name), &says).await;
 
     force(&namespace, "web").await?;
-    eventually("the namespace is gone", 2 * WAIT_TIMEOUT, async || {
+    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || {
         match namespaces.get_opt(&namespace.name).await {
             Ok(None) => Ok(()),
             other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),

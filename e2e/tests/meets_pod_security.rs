@@ -2,8 +2,8 @@
 //! of all tests enforce it, so that the pods of the examples' templates and backups meet it wherever a test waits for them.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{CONTROLLERS, Cluster, Controller, Namespace, WAIT_TIMEOUT, eventually, helm};
-use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
+use e2e::{CONTROLLERS, Cluster, Controller, Namespace, helm};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
@@ -43,10 +43,6 @@ async fn admit(namespace: &Namespace, pod: &Value) -> Result<kube::Result<Pod>> 
 async fn every_pod_of_every_chart_is_admitted_where_restricted_is_enforced() -> Result<()> {
     let cluster = Cluster::with(&[]).await?;
     let namespace = cluster.namespace("restricted").await?;
-    eventually("there is a ServiceAccount", WAIT_TIMEOUT, async || {
-        namespace.api::<ServiceAccount>().get("default").await.map_err(|error| error.to_string())
-    })
-    .await;
     let mut refused = Vec::new();
     for controller in CONTROLLERS {
         for values in ["default-values.yaml", "full-values.yaml"] {
