@@ -1,7 +1,5 @@
 //! Deletions finish, and everything else stays.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
