@@ -15,7 +15,7 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference},
 };
 use kube::{
-    ResourceExt,
+    Resource, ResourceExt,
     api::{ListParams, ObjectMeta, Patch, PatchParams},
 };
 use serde_json::{Value, json};

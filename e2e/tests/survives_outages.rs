@@ -24,8 +24,8 @@ async fn pids(cluster: &Cluster) -> Vec<i32> {
 
 mod alone {
     use super::{
-        AuditLog, Cluster, Component, Context, QUIET, Result, WAIT_TIMEOUT, WAVES, Work, delete_namespace,
-        deployment, ensure, pids, protect, replace_definition,
+        AuditLog, CONTROLLERS, Cluster, Component, Context, QUIET, Result, WAIT_TIMEOUT, WAVES, Work,
+        delete_namespace, deployment, ensure, pids, protect, replace_definition,
     };
 
     /// The API server answers a watch from a version that it has not reached by silence.
