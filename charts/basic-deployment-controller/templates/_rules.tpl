@@ -1,12 +1,9 @@
 {{/* The rights in all namespaces that the controller needs for its settings. */}}
 {{- define "basic-deployment-controller.rules" -}}
+# It is patched when the annotation catena.dev/pinned-revision holds no longer.
 - apiGroups: [catena.dev]
   resources: [basicdeployments]
-  verbs: [get, list, watch]
-# The annotation catena.dev/pinned-revision is removed when it holds no longer.
-- apiGroups: [catena.dev]
-  resources: [basicdeployments]
-  verbs: [patch]
+  verbs: [get, list, watch, patch]
 - apiGroups: [catena.dev]
   resources: [basicdeployments/status]
   verbs: [patch]

@@ -188,7 +188,11 @@ fn a_rollout_is_ready_when_the_new_pods_are_the_stable_ones() {
     let child = json!({"spec": {"replicas": 2}, "status": status("Degraded", "b")});
     let outputs = example("rollout").children[0].contract.outputs(&child, 2);
     assert_eq!(outputs.observed_generation, Some(2));
-    assert_eq!(outputs.stalled.map(|stalled| stalled.message), Some("why".into()));
+    assert_eq!((outputs.stalled.map(|stalled| stalled.message), outputs.paused), (Some("why".into()), None));
+    let child = json!({"spec": {"replicas": 2}, "status": status("Paused", "a")});
+    let outputs = example("rollout").children[0].contract.outputs(&child, 2);
+    assert_eq!(outputs.stalled, None);
+    assert_eq!(outputs.paused.map(|pause| pause.reason), Some("RolloutPaused".into()));
 }
 
 #[test]

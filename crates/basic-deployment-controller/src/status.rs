@@ -250,7 +250,9 @@ pub fn minimum_age(
             .is_some_and(|ready| ready.reason == FORMER_CHILD_LEAVING);
         // Nobody waits for the observation of the first generation, only for its effects.
         let generation = status.observed_generation.or(after.observed_generation);
-        (generation, blocker, [status.ready, is_stalled, goes_on, waits_for_former])
+        // A rollback goes by the revisions, but not from the first one.
+        let revision = status.revisions.last().or(after.revisions.last()).map(|last| last.number);
+        (generation, revision, blocker, [status.ready, is_stalled, goes_on, waits_for_former])
     };
     if known(before) != known(after) {
         return StatusAge::NOW;

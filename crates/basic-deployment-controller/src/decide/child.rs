@@ -19,14 +19,12 @@ use crate::{
     step,
 };
 
-/// Stores the next rendering of a child that may be written.
+/// Stores the next rendering, unless its child is going. Where somebody else has its name, a rollback leads away from it.
 pub fn record(observed: &Observed) -> Option<Action> {
     let desired = observed.desired.as_ref().ok()?;
     let may_be_written = match &observed.child {
-        Found::Nothing => true,
         Found::Ours(child) => !child.is_deleting,
-        Found::Orphan(child) => child.is_adoptable_as(&desired.hash),
-        Found::Leaving(_) | Found::Foreign(_) => false,
+        found => !matches!(found, Found::Leaving(_)),
     };
     let is_held = observed.backoffs.is_backing_off(step::FOLLOW) || observed.unlisted.is_some();
     let may = may_be_written && !is_held && !observed.deployment.spec.paused;

@@ -30,13 +30,15 @@ fn a_rendering_that_comes_back_gets_a_new_number_and_no_second_revision() {
 }
 
 #[test]
-fn what_is_paused_or_not_ours_is_not_stored() {
+fn what_is_paused_is_not_stored_and_what_comes_back_to_a_name_of_others_is_the_last_revision() {
     let mut paused = ours(json!({"metadata": {"annotations": {keys::HASH: "old"}}}));
     paused.revisions.clear();
     spec(&mut paused).paused = true;
     assert!(matches!(decide(&paused), Action::WriteStatus(_)));
     let mut foreign = observed(Found::Foreign(child(json!({}))));
-    foreign.revisions.clear();
+    foreign.revisions = vec![revision(1, NEW), revision(2, "old")];
+    assert!(matches!(decide(&foreign), Action::Renumber { number: 3, .. }));
+    foreign.revisions = vec![revision(2, "old"), revision(3, NEW)];
     assert!(matches!(decide(&foreign), Action::Refuse(_)));
 }
 

@@ -271,6 +271,13 @@ fn what_others_wait_for_is_told_at_once_and_numbers_when_they_have_come_to_rest(
     assert_eq!(between(&blocker("a", "Pulling"), &blocker("a", "ImagePullBackOff")), StatusAge::NOW);
     assert_eq!(between(&blocker("a", "Pulling"), &blocker("b", "Pulling")), StatusAge::STABLE);
     assert_eq!(between(&observed(Found::Nothing), &starting), StatusAge::PROGRESSING);
+    let recorded = |number| {
+        let numbered_at = Some(Time(Timestamp::UNIX_EPOCH));
+        let revision = Revision { numbered_at, ..Revision::clone(&revision(number, NEW)) };
+        Observed { revisions: vec![revision.into()], ..starting.clone() }
+    };
+    assert_eq!(between(&recorded(1), &recorded(2)), StatusAge::NOW, "a rollback goes by it");
+    assert_eq!(between(&starting, &recorded(1)), StatusAge::PROGRESSING, "there is nothing to go back to");
     let leaving = observed(Found::Leaving(child(json!({"metadata": {"name": "old"}}))));
     assert_eq!(between(&observed(Found::Nothing), &leaving), StatusAge::NOW, "somebody may have to act");
 }
