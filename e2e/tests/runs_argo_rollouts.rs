@@ -100,10 +100,12 @@ async fn pauses_and_aborts(namespace: &Namespace) -> Result<()> {
     change(namespace, json!({"template": "pauses", "parameters": {"image": another_image()}})).await?;
     until_rollout(namespace, "web", "pauses half-way", is_paused).await;
     namespace
-        .until("web", "is not ready", |web: &BasicDeployment| {
-            let status = web.status.as_ref();
-            status
-                .is_some_and(|status| status.observed_generation == web.metadata.generation && !status.ready)
+        .until("web", "is not ready, and says by what it is paused", |web: &BasicDeployment| {
+            let Some(status) = &web.status else { return false };
+            let blocker = status.blocked_by.as_ref().map(|blocker| blocker.reason.as_str());
+            status.observed_generation == web.metadata.generation
+                && !status.ready
+                && blocker == Some("RolloutPaused")
         })
         .await;
     ask(namespace, json!({"pauseConditions": null})).await?;
