@@ -29,7 +29,7 @@ pub use self::{
     labelled_kinds::{
         LabelledKinds, command_kinds, configured_commands, declared_commands, is_our_command, labelled_kinds,
     },
-    lost::{LostField, lost},
+    lost::{LostField, default_of, lost},
     object::{
         Identity, ObjectName, condition, conditions, created, deleted, first_owner, last_write, list, number,
         run_record, text,

@@ -21,7 +21,7 @@ pub struct LostField {
 
 impl LostField {
     fn new(path: &str, value: &Value, schema: &Value) -> Self {
-        let is_default = schema.get("default") == Some(value);
+        let is_default = !value.is_null() && default_of(schema) == *value;
         Self { path: path.to_owned(), value: value.clone(), is_default }
     }
 
@@ -76,7 +76,39 @@ fn find(path: &str, schema: &Value, before: &Value, after: Option<&Value>, field
             }
         }
         (before, Some(after)) if before == after => {}
-        (before, _) => fields.push(LostField::new(path, before, schema)),
+        (before, after) => {
+            let field = LostField::new(path, before, schema);
+            fields.push(LostField { is_default: field.is_default && after.is_none(), ..field });
+        }
+    }
+}
+
+/// The value of an absent field, by its schema; null without a default.
+#[must_use]
+pub fn default_of(schema: &Value) -> Value {
+    let mut value = schema["default"].clone();
+    fill_in(&mut value, schema);
+    value
+}
+
+/// Adds the defaults of the fields of a value, as the API server does: also to a value that is a default itself.
+fn fill_in(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                let is_absent = |value: &Value| value.is_null() && property["nullable"] != true;
+                if let Some(default) = property.get("default")
+                    && fields.get(name).is_none_or(is_absent)
+                {
+                    fields.insert(name.clone(), default.clone());
+                }
+            }
+            for (name, value) in fields {
+                fill_in(value, property(schema, name));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_in(item, &schema["items"])),
+        _ => {}
     }
 }
 
@@ -137,5 +169,23 @@ mod tests {
         ];
         assert_eq!(is_default, expected.map(|(path, is)| (path.to_owned(), is)));
         assert!(LostField::named("spec.size", &object, &schema).is_default);
+    }
+
+    #[test]
+    fn a_default_has_the_defaults_of_its_own_fields() {
+        let policy = json!({"default": {}, "properties": {"mode": {"default": "Fast"}}});
+        let schema = json!({"properties": {"spec": {"properties": {"policy": policy}}}});
+        let is_default = |mode: &str| {
+            let before = json!({"spec": {"policy": {"mode": mode}}});
+            lost(&before, &json!({"spec": {}}), &schema)[0].is_default
+        };
+        assert!(is_default("Fast") && !is_default("Slow"));
+    }
+
+    #[test]
+    fn a_value_that_becomes_another_one_is_lost_although_it_was_the_default() {
+        let schema = json!({"properties": {"spec": {"properties": {"mode": {"default": "Fast"}}}}});
+        let [fast, slow] = ["Fast", "Slow"].map(|mode| json!({"spec": {"mode": mode}}));
+        assert!(!lost(&fast, &slow, &schema)[0].is_default);
     }
 }

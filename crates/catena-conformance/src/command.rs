@@ -7,6 +7,7 @@
 //! kubebuilder's marker gives to the kinds of Flux.
 
 use catena_api::contract::ReplicaContract;
+use catena_cluster::default_of;
 use kube::discovery::ApiResource;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report {
     let path = ReplicaContract::default().conditions;
     let (ok, note) = schema.judge(&path, "array");
     let conditions = Field { name: "conditions", path: path.to_string(), required: true, ok, note };
-    let ok = is_in_progress(&first_status(schema.status()));
+    let ok = is_in_progress(&default_of(schema.status()));
     let note = if ok {
         String::new()
     } else {
@@ -29,34 +30,6 @@ pub fn check_command(kind: &ApiResource, schema: &Schema) -> Report {
     };
     let default = Field { name: "inProgress", path: "status (default)".to_owned(), required: true, ok, note };
     report(kind, "what tools need to wait for a command", vec![conditions, default])
-}
-
-/// The status of a new object, by the schema of the status; null without a default.
-fn first_status(schema: &Value) -> Value {
-    let mut status = schema["default"].clone();
-    fill_in(&mut status, schema);
-    status
-}
-
-/// Adds the defaults of the fields of a value, as the API server does: also to a value that is a default itself.
-fn fill_in(value: &mut Value, schema: &Value) {
-    match value {
-        Value::Object(fields) => {
-            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-                let is_absent = |value: &Value| value.is_null() && property["nullable"] != true;
-                if let Some(default) = property.get("default")
-                    && fields.get(name).is_none_or(is_absent)
-                {
-                    fields.insert(name.clone(), default.clone());
-                }
-            }
-            for (name, value) in fields {
-                fill_in(value, &schema["properties"][name.as_str()]);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(|item| fill_in(item, &schema["items"])),
-        _ => {}
-    }
 }
 
 /// Whether kstatus takes a new object with this status for one in progress.
