@@ -156,7 +156,7 @@ impl Cluster {
             self.ensure_namespace().await?;
         }
         let known = self.names(kind, ListParams::default().limit(100)).await;
-        Err(errors::not_found(&kind.resource.kind, &target.name, place, &known))
+        Err(errors::not_found(&kind.resource.kind, &target.name, place, known.as_deref()))
     }
 
     /// Refuses a namespace that is known not to exist.
@@ -170,17 +170,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// The names of objects of a kind; none if they may not be listed.
-    pub async fn names(&self, kind: &Kind, params: ListParams) -> Vec<String> {
-        let listed = self.metadata(kind, Some(&self.namespace), params).await;
-        listed.unwrap_or_default().into_iter().filter_map(|metadata| metadata.name).collect()
+    /// The names of objects of a kind, if they may be listed.
+    pub async fn names(&self, kind: &Kind, params: ListParams) -> Option<Vec<String>> {
+        let listed = self.metadata(kind, Some(&self.namespace), params).await.ok()?;
+        Some(listed.into_iter().filter_map(|metadata| metadata.name).collect())
     }
 
     /// The error of a failed request, for a user.
     #[must_use]
     pub fn refused(&self, kind: &Kind, name: &str, verb: &str, error: kube::Error) -> anyhow::Error {
         let namespace = kind.is_namespaced.then_some(self.namespace.as_str());
-        errors::refused((&kind.resource.kind, &kind.resource.plural), name, namespace, verb, error)
+        errors::refused((&kind.resource.kind, &kind.full_name()), name, namespace, verb, error)
     }
 }
 
@@ -247,7 +247,7 @@ fn if_there<T>(answer: kube::Result<T>) -> kube::Result<Option<T>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{answering, cluster};
+    use crate::testing::{answering, cluster, status};
 
     #[tokio::test]
     async fn a_name_that_would_be_another_request_is_not_asked_for() {
@@ -261,6 +261,30 @@ mod tests {
             cluster.at(kind, Some(namespace), name).find().await.unwrap_err();
         }
         assert_eq!(requests.lock().unwrap().len(), 1, "{requests:?}");
+    }
+
+    #[tokio::test]
+    async fn a_name_is_not_called_the_only_one_missing_without_a_list() {
+        let (cluster, _) = answering(|_, uri, _| match uri.ends_with("/web") {
+            true => status(404, "NotFound", "not found"),
+            false => status(403, "Forbidden", "User \"jane\" cannot list resource"),
+        });
+        let target = Target { kind: "basicdeployments".into(), name: "web".into() };
+        let error = cluster.get(&target).await.unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "there is no BasicDeployment \"web\" in namespace \"shop\"; use -n NAMESPACE for another namespace"
+        );
+    }
+
+    #[tokio::test]
+    async fn advice_about_a_right_names_the_group() {
+        let (cluster, _) = cluster();
+        let kind = cluster.kinds.find("basicdeployments").unwrap();
+        let (_, answer) = status(403, "Forbidden", "User \"jane\" cannot get resource");
+        let error = kube::Error::Api(serde_json::from_value(answer).unwrap());
+        let said = cluster.refused(kind, "web", "get", error).to_string();
+        assert!(said.contains("`kubectl auth can-i get basicdeployments.catena.dev -n shop`"), "{said}");
     }
 
     #[tokio::test]

@@ -89,7 +89,8 @@ impl Options {
     }
 
     fn namespace_or(&self, default: &str) -> Result<String> {
-        let namespace = self.namespace.as_deref().unwrap_or(default);
+        let named = [self.namespace.as_deref().unwrap_or_default(), default, "default"];
+        let namespace = named.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
         ensure!(
             ObjectId::is_name(namespace),
             "{namespace:?} is not a namespace: correct --namespace or the context"
@@ -110,7 +111,11 @@ impl Options {
         if there.peek().is_none() {
             return Kubeconfig::read();
         }
-        there.try_fold(Kubeconfig::default(), |merged, path| merged.merge(Kubeconfig::read_from(path)?))
+        there.try_fold(Kubeconfig::default(), |merged, path| {
+            let mut read = Kubeconfig::read_from(path)?;
+            read.current_context.take_if(|name| name.is_empty());
+            merged.merge(read)
+        })
     }
 
     async fn config(&self) -> Result<Config> {
@@ -270,6 +275,9 @@ mod tests {
             options.namespace_or("shop").map_err(|error| error.to_string())
         };
         assert_eq!((namespace(None), namespace(Some("team"))), (Ok("shop".into()), Ok("team".into())));
+        // As for kubectl, an empty one is none.
+        assert_eq!(namespace(Some("")), Ok("shop".into()));
+        assert_eq!(Options::default().namespace_or("").unwrap(), "default");
         let refused = namespace(Some("?watch=true")).unwrap_err();
         assert!(refused.contains("\"?watch=true\" is not a namespace"), "{refused}");
     }

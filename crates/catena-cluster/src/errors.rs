@@ -137,14 +137,16 @@ impl fmt::Display for NotFound {
     }
 }
 
-/// An object does not exist.
-pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: &[String]) -> Error {
+/// An object does not exist. `known` are the names of others, if they may be listed.
+pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: Option<&[String]>) -> Error {
     let place = namespace.map_or_else(String::new, |namespace| format!(" in namespace {namespace:?}"));
+    let others = known.map_or_else(String::new, |_| format!(", nor any other {kind}"));
+    let known = known.unwrap_or_default();
     let nearest = known.iter().map(|known| (levenshtein(known, name), known)).min();
     let hint = match nearest {
         None => {
             let elsewhere = namespace.map_or("", |_| "; use -n NAMESPACE for another namespace");
-            format!(", nor any other {kind}{elsewhere}")
+            others + elsewhere
         }
         Some((distance, near)) if distance <= 2.max(name.len() / 3) => format!("; did you mean {near:?}?"),
         Some(_) => {
@@ -198,11 +200,14 @@ mod tests {
     fn an_unknown_name_is_answered_with_the_existing_ones() {
         let known = ["web".to_owned(), "shop".to_owned()];
         let said = |name: &str, known: &[String]| {
-            not_found("BasicDeployment", name, Some("team"), known).to_string()
+            not_found("BasicDeployment", name, Some("team"), Some(known)).to_string()
         };
         assert!(said("wbe", &known).ends_with("did you mean \"web\"?"));
         assert!(said("database", &known).ends_with("existing ones: web, shop"));
-        assert!(said("web", &[]).ends_with("use -n NAMESPACE for another namespace"));
+        assert!(
+            said("web", &[])
+                .ends_with(", nor any other BasicDeployment; use -n NAMESPACE for another namespace")
+        );
     }
 
     #[test]

@@ -53,7 +53,8 @@ impl Kinds {
         self.0.iter().filter(|kind| kind.is_preferred)
     }
 
-    /// The kind that a user names, such as `pods`, `pod`, `po`, `Pod`, `deployments.apps`, `deployments.v1.apps`.
+    /// The kind that a user names, such as `pods`, `pod`, `po`, `Pod`, `deployments.apps`, `deployments.v1.apps`, or with the
+    /// beginning of the group.
     pub fn find(&self, word: &str) -> Result<&Kind> {
         let word_lower = word.to_lowercase();
         let (name, group) =
@@ -64,7 +65,11 @@ impl Kinds {
             Some(group) if group == kind.resource.group => kind.is_preferred,
             Some(group) => group == format!("{}.{}", kind.resource.version, kind.resource.group),
         };
-        if let Some(kind) = self.0.iter().filter(is_named).find(is_in_group) {
+        let begins_group = |kind: &&Kind| {
+            kind.is_preferred && group.is_some_and(|group| kind.resource.group.starts_with(group))
+        };
+        let mut named = self.0.iter().filter(is_named);
+        if let Some(kind) = named.clone().find(is_in_group).or_else(|| named.find(begins_group)) {
             return Ok(kind);
         }
         let near: Vec<&str> = self
@@ -194,11 +199,18 @@ mod tests {
     #[test]
     fn a_kind_is_found_by_every_name_that_kubectl_accepts() {
         let kinds = kinds();
-        for word in
-            ["deploy", "Deployment", "deployments", "deployment", "deployments.apps", "deployments.v1.apps"]
-        {
+        for word in [
+            "deploy",
+            "Deployment",
+            "deployments",
+            "deployment",
+            "deployments.apps",
+            "deployments.v1.apps",
+            "deployments.ap",
+        ] {
             assert_eq!(kinds.find(word).unwrap().resource.api_version, "apps/v1", "{word}");
         }
+        assert_eq!(kinds.find("basicdeployments.catena").unwrap().resource.group, "catena.dev");
     }
 
     #[test]

@@ -84,7 +84,7 @@ fn objects(current: &str) -> Vec<String> {
 /// The names of objects of a kind.
 fn names(kind: &str) -> Vec<String> {
     ask(async |cluster: Cluster| match cluster.kinds.find(kind) {
-        Ok(kind) => cluster.names(kind, ListParams::default()).await,
+        Ok(kind) => cluster.names(kind, ListParams::default()).await.unwrap_or_default(),
         Err(_) => Vec::new(),
     })
 }
@@ -121,6 +121,15 @@ fn typed_options() -> Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_values_of_templates_are_completed_as_files() {
+        let words = ["kubectl-catena", "templates", "check", "-f", "Car"].map(OsString::from).to_vec();
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let offered = complete(&mut command_line(), words, 4, Some(here)).unwrap();
+        let offered: Vec<_> = offered.iter().map(CompletionCandidate::get_value).collect();
+        assert_eq!(offered, ["Cargo.toml"]);
+    }
 
     #[test]
     fn every_argument_that_names_something_of_the_cluster_is_completed() {

@@ -506,7 +506,7 @@ async fn nothing_is_brought_back_while_definitions_cannot_be_listed() {
         uri.contains("/customresourcedefinitions?").then(|| status(503, "ServiceUnavailable", "busy"))
     });
     let told = restore(&mut cluster, &backup.0, None, Choices::default()).await.unwrap_err().to_string();
-    assert_eq!(told, "cannot list customresourcedefinitions: busy");
+    assert_eq!(told, "cannot list customresourcedefinitions.apiextensions.k8s.io: busy");
     assert!(!requests.lock().unwrap().iter().any(|request| request.starts_with("POST")), "{requests:?}");
 }
 

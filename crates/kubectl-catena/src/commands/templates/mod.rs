@@ -34,7 +34,7 @@ pub enum Command {
 #[derive(Args)]
 pub struct Arguments {
     /// Values of a chart of Catena; - is the standard input. Later files override earlier ones, as in helm
-    #[arg(short = 'f', long = "values", value_name = "FILE", required = true)]
+    #[arg(short = 'f', long = "values", value_name = "FILE", required = true, value_hint = clap::ValueHint::FilePath)]
     files: Vec<String>,
     /// A parameter of the templates; can be given several times
     #[arg(long, value_name = "NAME=VALUE")]
