@@ -21,7 +21,7 @@ const MAX_CONCURRENT_LISTS: usize = 16;
 /// The scope of the list.
 #[derive(Args)]
 pub struct Arguments {
-    /// List all namespaces, and cluster-wide objects
+    /// List all namespaces, and with --all-kinds also cluster-wide kinds that are not protected
     #[arg(short = 'A', long)]
     all_namespaces: bool,
     /// Search all kinds, not only those that backup-controller protects or protected before its last upgrades
@@ -70,11 +70,8 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
     let all = arguments.all_kinds || known.is_empty();
     let (served, mut gaps) = served(&cluster.kinds, known);
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
-    let kinds = cluster.kinds.preferred().filter(|kind| {
-        kind.is_listed
-            && (kind.is_namespaced || arguments.all_namespaces)
-            && (all || served.contains(&place(kind)))
-    });
+    let kinds =
+        cluster.kinds.preferred().filter(|kind| is_searched(kind, &served, all, arguments.all_namespaces));
     // Only the held objects of a list are kept: it may be long.
     let lists = stream::iter(kinds).map(async |kind| {
         let is_left = settings.as_ref().is_some_and(|kinds| !kinds.current.contains(&place(kind)));
@@ -96,6 +93,11 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
     let only = served.iter().filter(|_| !all).map(|(_, kind)| kind.as_str()).collect();
     let shown = Shown { items: &items, only, not_seen: &gaps };
     output.print(&shown, || text(&shown, Timestamp::now()))
+}
+
+/// Whether a kind is searched: one that is protected, also if it is cluster-wide and only a namespace is listed.
+fn is_searched(kind: &Kind, served: &Places, all: bool, all_namespaces: bool) -> bool {
+    kind.is_listed && (all && (kind.is_namespaced || all_namespaces) || served.contains(&place(kind)))
 }
 
 /// The kinds that the server has, and a gap for each other one: objects of it may be stored nevertheless.
@@ -205,6 +207,22 @@ mod tests {
         let none = Shown { items: &[], only: vec!["Pod"], not_seen: &gaps };
         let said = text(&none, Timestamp::default());
         assert!(said.contains("Db.x.dev (not served") && said.contains("protected before (Pod);"), "{said}");
+    }
+
+    #[test]
+    fn a_protected_kind_is_searched_also_if_it_is_cluster_wide() {
+        let (kinds, protected) = (kinds(), ("".to_owned(), "PersistentVolume".to_owned()));
+        let searched = |all: bool, all_namespaces: bool| {
+            let is = |word: &str| {
+                is_searched(kinds.find(word).unwrap(), &[protected.clone()].into(), all, all_namespaces)
+            };
+            ["pv", "pods", "namespaces"].map(is)
+        };
+        assert_eq!(searched(false, false), [true, false, false]);
+        assert_eq!(searched(false, true), [true, false, false]);
+        // Users who may view their namespace alone are not told of every cluster-wide kind.
+        assert_eq!(searched(true, false), [true, true, false]);
+        assert_eq!(searched(true, true), [true, true, true]);
     }
 
     #[test]
