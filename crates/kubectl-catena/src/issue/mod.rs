@@ -71,7 +71,7 @@ impl Issuing {
             command.types.get_or_insert_with(|| kind.types());
             command.metadata.managed_fields = None;
         }
-        self.print(output, kind, &command)?;
+        write(&self.text(output, kind, &command)?)?;
         // It does not wait for one that is not issued.
         if self.wait {
             return Ok(Box::pin(wait::until_finished(cluster, kind, &command, self.timeout)).await);
@@ -99,16 +99,13 @@ impl Issuing {
         serde_json::from_value(command).context("the command cannot be constructed")
     }
 
-    /// Prints a command; the whole of one that is not issued, by default as YAML.
-    fn print(&self, output: Output, kind: &Kind, object: &DynamicObject) -> Result<()> {
-        let text = match output.format {
-            None if self.dry_run.is_none() => format!("{} created\n", Identity::of(object)),
-            Some(Format::Name) if self.dry_run.is_none() => {
-                format!("{}/{}\n", kind.full_name(), ObjectId::of(object).name)
-            }
-            format => format.unwrap_or(Format::Yaml).render(object)?,
-        };
-        write(&text)
+    /// A command as it is printed; the whole of one that is not issued, by default as YAML.
+    fn text(&self, output: Output, kind: &Kind, object: &DynamicObject) -> Result<String> {
+        match output.format {
+            None if self.dry_run.is_none() => Ok(format!("{} created\n", Identity::of(object))),
+            Some(Format::Name) => Ok(format!("{}/{}\n", kind.full_name(), ObjectId::of(object).name)),
+            format => format.unwrap_or(Format::Yaml).render(object),
+        }
     }
 }
 
@@ -143,7 +140,25 @@ fn unique_name(target: &str, verb: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catena_cluster::testing::kinds;
+
     use super::*;
+
+    #[test]
+    fn the_name_of_a_command_is_one_line_also_if_it_is_not_issued() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            issuing: Issuing,
+        }
+        let (kinds, name) = (kinds(), Output { format: Some(Format::Name) });
+        let command: DynamicObject = serde_json::from_value(json!({"metadata": {"name": "again"}})).unwrap();
+        for options in [&["run"][..], &["run", "--dry-run", "client"], &["run", "--dry-run", "server"]] {
+            let line = <Line as clap::Parser>::parse_from(options);
+            let text = line.issuing.text(name, kinds.find("bdr").unwrap(), &command).unwrap();
+            assert_eq!(text, "basicdeploymentrestarts.catena.dev/again\n", "{options:?}");
+        }
+    }
 
     #[test]
     fn the_name_of_a_command_for_a_target_with_a_long_name_is_one() {
