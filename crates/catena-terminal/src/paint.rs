@@ -42,7 +42,12 @@ impl Tone {
 /// A text from an object without control characters: an author of a status must not control the terminal.
 #[must_use]
 pub fn sanitized(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+    let shown = |c: char| match c {
+        '\t' => ' ',
+        c if c.is_control() && c != '\n' => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(shown).collect()
 }
 
 /// A text, cut behind this number of characters.
@@ -60,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_text_of_an_object_cannot_drive_the_terminal() {
-        assert_eq!(sanitized("a\u{1b}[2Jb\nc\r\u{9b}d"), "a\u{fffd}[2Jb\nc\u{fffd}\u{fffd}d");
+        assert_eq!(sanitized("a\u{1b}[2Jb\nc\r\u{9b}d\te"), "a\u{fffd}[2Jb\nc\u{fffd}\u{fffd}d e");
     }
 
     #[test]
