@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use catena_cluster::{Gap, Identity};
-use catena_terminal::sanitized;
+use catena_terminal::{sanitized, tell};
 use operator_templates::{Digest, Yaml};
 use serde::{Deserialize, Serialize};
 
@@ -276,7 +276,7 @@ impl Folder {
             index.files.iter().partition(|file| path.join(file).is_file());
         let lost = lost.into_iter().map(|file| format!("{file}, which {INDEX} lists, is missing"));
         for gap in unread.chain(lost) {
-            eprintln!("{}", sanitized(&format!("the backup may lack something, because {gap}")));
+            tell(&sanitized(&format!("the backup may lack something, because {gap}")));
         }
         there.into_iter().map(|file| object(&path.join(file))).collect()
     }

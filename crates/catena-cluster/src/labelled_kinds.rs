@@ -5,7 +5,7 @@ use catena_api::{
     contract::{REPLICAS_LABEL, REPLICAS_VERSION},
     keys::{self, COMMAND_KIND},
 };
-use catena_terminal::sanitized;
+use catena_terminal::{sanitized, tell};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use serde_json::Value;
@@ -73,14 +73,11 @@ pub async fn command_kinds(cluster: &Cluster) -> Result<Vec<Kind>> {
     let mut kinds = declared_commands(cluster).await?;
     match configured_commands(cluster).await {
         Ok(configured) => kinds.extend(configured),
-        Err(error) => eprintln!(
-            "{}",
-            sanitized(&format!(
-                "the settings of command-binder cannot be read ({error:#}): commands of other projects that only these \
+        Err(error) => tell(&sanitized(&format!(
+            "the settings of command-binder cannot be read ({error:#}): commands of other projects that only these \
                  describe are restored, and would run again, unless command-binder has made their target an owner; \
                  ask for the right to list configmaps"
-            ))
-        ),
+        ))),
     }
     Ok(kinds)
 }

@@ -1,6 +1,6 @@
 //! Reads lists page by page, so that no response is huge.
 
-use catena_terminal::{Tone, sanitized};
+use catena_terminal::{Tone, sanitized, tell};
 use kube::{
     Client,
     api::ListParams,
@@ -98,7 +98,7 @@ impl Pages {
                 Err(error) => {
                     self.omitted += 1;
                     let omitted = omitted(&self.url, item.get(), &error);
-                    anstream::eprintln!("{} {omitted}", Tone::Bad.paint("warning:"));
+                    tell(&format!("{} {omitted}", Tone::Bad.paint("warning:")));
                 }
             }
         }

@@ -11,5 +11,5 @@ pub use self::{
     paint::{Tone, cut, sanitized},
     progress::Progress,
     table::{Cell, Table},
-    waiting::{Interrupt, interrupted, until},
+    waiting::{Interrupt, interrupted, tell, until},
 };

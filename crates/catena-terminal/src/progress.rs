@@ -7,7 +7,7 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::sanitized;
+use crate::{sanitized, tell};
 
 /// Time between lines with the number of processed objects where there is no terminal.
 const LINE_INTERVAL: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ impl Progress {
         if self.bar.is_hidden() && self.unchanged_for() > LINE_INTERVAL {
             self.changed.set(Instant::now());
             let all = self.bar.length().unwrap_or_default();
-            eprintln!("{} {} of {all}", self.bar.prefix(), self.bar.position());
+            tell(&format!("{} {} of {all}", self.bar.prefix(), self.bar.position()));
         }
     }
 
@@ -71,7 +71,7 @@ impl Progress {
         // Without a terminal the bar draws nothing.
         if self.bar.is_hidden() {
             let counted = progress.map_or_else(String::new, |(done, all)| format!(" {done}/{all}"));
-            eprintln!("{} {}{counted}", self.bar.prefix(), self.bar.message());
+            tell(&format!("{} {}{counted}", self.bar.prefix(), self.bar.message()));
         }
     }
 
@@ -83,7 +83,7 @@ impl Progress {
 
     /// Prints a line beside the display.
     pub fn note(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| tell(text));
     }
 
     /// Removes the display.

@@ -1,6 +1,7 @@
-//! Waiting: for something that nobody announces, and only until Ctrl-C or SIGTERM, so that long work can be cleaned up.
+//! Waiting: for something that nobody announces, and only until Ctrl-C, SIGTERM or the end of the terminal, so that long work can
+//! be cleaned up.
 
-use std::{process::ExitCode, time::Duration};
+use std::{io::Write, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use tokio::{
@@ -16,6 +17,7 @@ const INTERRUPTED: u8 = 130;
 pub struct Interrupt {
     typed: Signal,
     ended: Signal,
+    hung_up: Option<Signal>,
 }
 
 impl Interrupt {
@@ -25,23 +27,39 @@ impl Interrupt {
     /// When the system has no signals for them.
     pub fn new() -> Result<Self> {
         let of = |kind| signal(kind).context("signals cannot be received");
-        Ok(Self { typed: of(SignalKind::interrupt())?, ended: of(SignalKind::terminate())? })
+        let hung_up = ends_by_hangup().then(|| of(SignalKind::hangup())).transpose()?;
+        Ok(Self { typed: of(SignalKind::interrupt())?, ended: of(SignalKind::terminate())?, hung_up })
     }
 
     /// The result of `work`; `None` if it was interrupted.
     pub async fn or<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        let Self { typed, ended, hung_up } = self;
         tokio::select! {
             done = work => Some(done),
-            _ = self.typed.recv() => None,
-            _ = self.ended.recv() => None,
+            _ = typed.recv() => None,
+            _ = ended.recv() => None,
+            Some(()) = async { hung_up.as_mut()?.recv().await } => None,
         }
     }
+}
+
+/// Whether the end of the terminal ends this program: not with `nohup`, which a handler would undo, nor where that is unknown.
+fn ends_by_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|signals| u64::from_str_radix(signals.trim(), 16).ok());
+    ignored.is_some_and(|signals| signals & 1 == 0)
+}
+
+/// Writes a line to standard error. That nobody reads it must not end work that has something to clean up.
+pub fn tell(text: &str) {
+    writeln!(anstream::stderr(), "{text}").ok();
 }
 
 /// The exit code of interrupted work.
 #[must_use]
 pub fn interrupted() -> ExitCode {
-    eprintln!("interrupted");
+    tell("interrupted");
     ExitCode::from(INTERRUPTED)
 }
 

@@ -11,7 +11,7 @@ mod printed_advice_test;
 use std::process::ExitCode;
 
 use catena_cluster::in_one_line;
-use catena_terminal::{Tone, sanitized};
+use catena_terminal::{Tone, sanitized, tell};
 use clap::Parser;
 
 use crate::cli::Cli;
@@ -43,7 +43,7 @@ async fn run() -> ExitCode {
                 // The error itself is reported anyway.
                 output::write(&document).ok();
             }
-            anstream::eprintln!("{} {}", Tone::Bad.paint("error:"), sanitized(&in_one_line(&error)));
+            tell(&format!("{} {}", Tone::Bad.paint("error:"), sanitized(&in_one_line(&error))));
             ExitCode::FAILURE
         }
     }

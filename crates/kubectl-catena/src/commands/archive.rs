@@ -5,7 +5,7 @@ use std::{path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use catena_archive::{Choices, LeftOut, Report, Saved};
 use catena_cluster::{Kind, Kinds, Options};
-use catena_terminal::{Cell, Interrupt, Table, Tone, interrupted};
+use catena_terminal::{Cell, Interrupt, Table, Tone, interrupted, tell};
 use clap::Args;
 
 use super::exit_code;
@@ -40,16 +40,16 @@ pub async fn backup(options: &Options, output: Output, arguments: &Backup) -> Re
         let of = if kinds.is_empty() { "Catena's kinds" } else { "the chosen kinds" };
         let place =
             namespace.map_or_else(|| "in any namespace".to_owned(), |name| format!("in namespace {name:?}"));
-        eprintln!(
+        tell(&format!(
             "nothing was saved, and an earlier backup stays as it is: there is no object of {of} {place} that could be kept; choose \
              others with --kind"
-        );
+        ));
     } else if saved.keeps_former {
-        eprintln!(
-            "the backup is incomplete, and keeps the files of objects that may be gone: correct what was not read, and make it again"
+        tell(
+            "the backup is incomplete, and keeps the files of objects that may be gone: correct what was not read, and make it again",
         );
     } else if !saved.complete {
-        eprintln!("the backup is incomplete: it lacks the objects that cannot be kept, as listed above");
+        tell("the backup is incomplete: it lacks the objects that cannot be kept, as listed above");
     }
     Ok(exit_code(saved.complete))
 }
@@ -101,7 +101,7 @@ pub async fn restore(options: &Options, output: Output, arguments: &Restore) -> 
         arguments.choices,
     ));
     let Some(restored) = interrupt.or(restoration).await else {
-        eprintln!("the restoration is incomplete: repeat it to continue");
+        tell("the restoration is incomplete: repeat it to continue");
         return Ok(interrupted());
     };
     let restored = restored?;

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result};
 use catena_cluster::{Cluster, Identity, Kind, State, Target, conditions, ended, in_one_line, text};
 use catena_explain::{explanation, explanation_aside};
-use catena_terminal::{Progress, Tone, sanitized};
+use catena_terminal::{Progress, Tone, sanitized, tell};
 use futures::{TryStreamExt, stream};
 use kube::{
     ResourceExt,
@@ -56,7 +56,7 @@ pub async fn until_finished(
         let why = answer.map(|answer| answer.sentence);
         (TIMED_OUT, unfinished(&identity, &took, why.as_deref()))
     };
-    anstream::eprintln!("{told}");
+    tell(&told);
     ExitCode::from(code)
 }
 
