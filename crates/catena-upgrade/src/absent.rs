@@ -20,7 +20,7 @@ const POLICY: &str = "helm.sh/resource-policy";
 pub struct Absent {
     /// Its name.
     pub name: String,
-    /// The number of its objects; none if they may not be listed.
+    /// The number of its objects; none if they cannot be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects: Option<u64>,
     /// Whether Helm deletes it, and its objects with it.
@@ -72,7 +72,7 @@ fn annotation<'m>(metadata: &'m ObjectMeta, key: &str) -> Option<&'m str> {
 /// The number of objects of a definition.
 async fn count(cluster: &Cluster, definition: &str) -> Option<u64> {
     let (plural, group) = definition.split_once('.')?;
-    let Some(kind) = cluster.kinds.named(group, plural) else { return Some(0) };
+    let kind = cluster.kinds.named(group, plural)?;
     let mut pages = cluster.pages(kind, None, ListParams::default().limit(1));
     let first: Vec<Value> = pages.next().await.ok()??;
     Some(first.len() as u64 + pages.remaining.unwrap_or(0))
@@ -98,6 +98,7 @@ mod tests {
             installed("basicdeploymentrestarts.catena.dev", "b", "delete"),
             installed("reindexes.acme.dev", "a", "delete"),
             installed("scratch.catena.dev", "a", "delete"),
+            installed("unserved.catena.dev", "a", "delete"),
         ];
         for labelled in [0, 4] {
             definitions[labelled]["metadata"]["labels"] = json!({keys::SCRATCH: "true"});
@@ -115,6 +116,7 @@ mod tests {
         let absent = absent(&cluster, &[Definition::new(new).unwrap()]).await.unwrap();
         let told: Vec<_> =
             absent.iter().map(|absent| (&*absent.name, absent.objects, absent.deleted)).collect();
-        assert_eq!(told, [("basicreplicasets.catena.dev", Some(3), true)]);
+        let expected = [("basicreplicasets.catena.dev", Some(3), true), ("unserved.catena.dev", None, true)];
+        assert_eq!(told, expected);
     }
 }

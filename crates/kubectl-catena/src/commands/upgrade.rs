@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 use anyhow::Result;
 use catena_api::compatibility::Finding;
 use catena_cluster::{Cluster, Gap, LostField, Options};
-use catena_terminal::{Cell, Interrupt, Table, Tone, cut, interrupted};
+use catena_terminal::{Cell, Interrupt, Table, Tone, cut, interrupted, tell};
 use catena_upgrade::{
     Absent, Checked, Definition, Leftover, Migrated, Migration, ObjectFields, Refused, absent, definitions,
     remove_leftovers, scratch_id,
@@ -102,7 +102,7 @@ fn exit_code(report: &Report, objects_only: bool) -> u8 {
     if report.definitions.iter().any(Checked::harms) || report.absent.iter().any(|absent| absent.deleted) {
         OBJECTS_AFFECTED
     } else if unchecked > 0 {
-        eprintln!("the check is incomplete: {unchecked} could not be checked, as listed above");
+        tell(&format!("the check is incomplete: {unchecked} could not be checked, as listed above"));
         INCOMPLETE
     } else if !objects_only && (breaks_a_rule || !report.absent.is_empty()) {
         RULES_BROKEN
@@ -146,7 +146,7 @@ fn text(report: &Report) -> String {
 
 fn absent_text(Absent { name, objects, deleted }: &Absent) -> String {
     let objects = match objects {
-        None => "its objects, which you may not list,".to_owned(),
+        None => "its objects, which cannot be listed,".to_owned(),
         Some(1) => "its object".to_owned(),
         Some(count) => format!("its {count} objects"),
     };
@@ -163,7 +163,7 @@ fn definition_text(checked: &Checked) -> String {
     let (name, objects) = (&checked.name, checked.objects);
     let mut text = if !checked.installed {
         format!("{name} is not installed: there is nothing to compare it with\n")
-    } else if checked.harms() || !checked.findings.is_empty() {
+    } else if checked.harms() || !checked.findings.is_empty() || !checked.unchecked.is_empty() {
         let verdict = format!(
             "{name}: {} of {objects} objects would be refused, and {} would lose fields",
             checked.refused.len(),
@@ -340,6 +340,16 @@ mod tests {
             let absent = vec![Absent { name: "things.example.com".into(), objects: Some(1), deleted }];
             assert_eq!(exit_code(&report(Checked::default(), absent), objects_only), code);
         }
+    }
+
+    #[test]
+    fn what_could_not_be_checked_is_not_said_to_stay_valid() {
+        let name = "things.example.com".to_owned();
+        let whole = Checked { name, installed: true, ..Checked::default() };
+        assert!(definition_text(&whole).contains("can be replaced"));
+        let missed = Checked { unchecked: vec![Gap::new("shop/a", "no permission")], ..whole };
+        let text = definition_text(&missed);
+        assert!(!text.contains("can be replaced") && text.contains("no permission"), "{text}");
     }
 
     #[test]
