@@ -86,7 +86,11 @@ fn ended(child: &mut Child) -> io::Result<ExitStatus> {
 
 /// Ends a program as Ctrl-C does; a shell in the background lets its children ignore SIGINT itself.
 fn end(child: &Child) -> io::Result<ExitStatus> {
-    Command::new("kill").args(["-TERM", &child.id().to_string()]).status()
+    send("-TERM", child)
+}
+
+fn send(signal: &str, child: &Child) -> io::Result<ExitStatus> {
+    Command::new("kill").args([signal, &child.id().to_string()]).status()
 }
 
 /// The number of SIGTERM; a shell reports it as 143.
@@ -209,4 +213,106 @@ fn a_signal_ends_the_program_while_it_reads_standard_input() {
         assert!(end(&child).unwrap().success());
         assert_eq!(ended(&mut child).unwrap().signal(), TERMINATED, "{arguments:?}");
     }
+}
+
+/// A server with a few kinds that has no objects, takes a namespace, and is silent about all other changes.
+fn kinds(request: &str) -> Option<String> {
+    let kind = |plural: &str, kind: &str, scope: &str| {
+        format!(
+            r#"{{"resource": "{plural}", "responseKind": {{"group": "", "version": "", "kind": "{kind}"}}, "scope": "{scope}",
+            "singularResource": "", "verbs": ["get", "list"]}}"#
+        )
+    };
+    let group = |name: &str, kinds: &[String]| {
+        format!(
+            r#"{{"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {{}}, "items": [
+            {{"metadata": {{"name": "{name}"}}, "versions": [{{"version": "v1", "resources": [{}]}}]}}]}}"#,
+            kinds.join(", ")
+        )
+    };
+    let schema = |group: &str, kind: &str| {
+        format!(
+            r#"{{"components": {{"schemas": {{"x": {{"x-kubernetes-preserve-unknown-fields": true,
+            "x-kubernetes-group-version-kind": [{{"group": "{group}", "version": "v1", "kind": "{kind}"}}]}}}}}}}}"#
+        )
+    };
+    let core = ["pods", "configmaps"].map(|plural| kind(plural, plural, "Namespaced"));
+    Some(match request {
+        "get /api" => group("", &[&core[..], &[kind("namespaces", "Namespace", "Cluster")]].concat()),
+        "get /apis" => group("apps", &[kind("deployments", "Deployment", "Namespaced")]),
+        "get /openapi/v3/apis/apps/v1" => schema("apps", "Deployment"),
+        "get /openapi/v3/api/v1" => schema("", "Namespace"),
+        "post /api/v1/namespaces" => r#"{"metadata": {"uid": "u"}}"#.to_owned(),
+        request if request.contains("customresourcedefinitions") => "null".to_owned(),
+        request if request.starts_with("get ") => empty(),
+        _ => return None,
+    })
+}
+
+#[test]
+fn the_namespace_of_trials_is_removed_though_nobody_reads_of_it_and_the_terminal_is_gone() {
+    let (template, wanted) = ("connects-template.yaml", "delete /api/v1/namespaces/contract-check-");
+    let template = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(template);
+    let manifest = r#"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [{name: web, image: web}]}}}}"#;
+    fs::write(&template, manifest).unwrap();
+    let arguments = ["contract", "check", "deployments", "--live", "--template", template.to_str().unwrap()];
+    for (signal, nohup) in [("-TERM", false), ("-HUP", false), ("-HUP", true)] {
+        let (address, silences) = server(kinds).unwrap();
+        let kubeconfig = kubeconfig(&format!("http://{address}"), "");
+        let mut command = catena("removed", &kubeconfig, &arguments).unwrap();
+        if nohup {
+            let path = std::mem::replace(&mut command, Command::new("nohup"));
+            command.arg(path.get_program()).args(&arguments);
+            command.env(
+                "KUBECONFIG",
+                path.get_envs().find(|(name, _)| *name == "KUBECONFIG").unwrap().1.unwrap(),
+            );
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        let mut child = command.spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+        let told = |wanted: &str, limit: Duration| {
+            let begun = Instant::now();
+            std::iter::from_fn(|| silences.recv_timeout(limit.saturating_sub(begun.elapsed())).ok())
+                .any(|request| request.starts_with(wanted))
+        };
+        assert!(told("patch ", LIMIT), "{said}");
+        assert!(send(signal, &child).unwrap().success());
+        if nohup {
+            assert!(!told(wanted, Duration::from_secs(1)), "a hangup that is ignored ends nothing");
+            assert!(end(&child).unwrap().success());
+        }
+        assert!(told(wanted, LIMIT), "{signal}: {:?}", child.try_wait());
+        // Nobody answers, and whoever asks twice does not want to wait.
+        assert!(end(&child).unwrap().success());
+        assert_eq!(ended(&mut child).unwrap().code(), Some(1), "{signal}");
+    }
+}
+
+#[test]
+fn a_cluster_wide_kind_cannot_be_a_child() {
+    let (address, _silences) = server(kinds).unwrap();
+    let kubeconfig = kubeconfig(&format!("http://{address}"), "");
+    let mut child =
+        catena("wide", &kubeconfig, &["contract", "check", "namespaces"]).unwrap().spawn().unwrap();
+    let status = ended(&mut child).unwrap();
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("Namespace is cluster-wide"), "{said}");
+}
+
+#[test]
+fn an_empty_name_of_a_context_does_not_hide_that_of_the_next_file() {
+    let (address, silences) = server(|_| None).unwrap();
+    let mut catena = catena("next", &kubeconfig(&format!("http://{address}"), ""), &["tree", "web"]).unwrap();
+    let [first, next] =
+        ["connects-empty", "connects-next"].map(|name| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name));
+    fs::write(&first, "apiVersion: v1\nkind: Config\ncurrent-context: \"\"\n").unwrap();
+    let both = std::env::join_paths([first, next]).unwrap();
+    let mut child = catena.env("KUBECONFIG", both).spawn().unwrap();
+    assert!(silences.recv_timeout(LIMIT).is_ok(), "{:?}", ended(&mut child));
+    assert!(end(&child).unwrap().success());
+    ended(&mut child).unwrap();
 }

@@ -329,8 +329,8 @@ mod tests {
         let text = "{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {name: web}}";
         let manifest = Manifest::read(text, &kind).unwrap();
         let limits = Limits { timeouts: vec![(None, Duration::ZERO)], window: Duration::ZERO };
-        let contract = ReplicaContract::default();
-        let subject = Subject::new(&kind, contract, manifest.clone(), manifest).unwrap();
+        let mapping = replica_contract::Mapping::default();
+        let subject = Subject { kind, mapping, good: manifest.clone(), bad: manifest };
         let stage = Stage::planned(cluster, subject.kind.clone()).unwrap();
         let run = Run::new(stage, &subject, &limits);
         let expectation = Expectation {

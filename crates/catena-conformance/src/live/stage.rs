@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use catena_cluster::{At, Change, Cluster, How, Kind};
-use catena_terminal::{sanitized, until};
+use catena_terminal::{sanitized, tell, until};
 use jiff::Timestamp;
 use kube::{
     Api, ResourceExt,
@@ -46,12 +46,6 @@ pub struct Stage {
 impl Stage {
     /// A namespace that is not created yet. Its name is its own, and is known before, so that it can be deleted at any time.
     pub fn planned(mut cluster: Cluster, kind: Kind) -> Result<Self> {
-        if !kind.is_namespaced {
-            bail!(
-                "{} has no namespace, so that its objects cannot be tried in one of their own",
-                kind.resource.kind
-            );
-        }
         let now = Timestamp::now().as_millisecond();
         cluster.namespace = format!("contract-check-{now}-{}", std::process::id());
         let [pods, namespaces] = ["pods", "namespaces"].map(|word| cluster.kinds.find(word).cloned());
@@ -69,7 +63,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Deletes the namespace after its creation was interrupted, without an answer: the server may still be at it.
+    /// Deletes the namespace after its creation had no answer: the server may still be at it.
     pub async fn withdraw(&self) -> Result<()> {
         let deleted =
             until(REMOVAL_INTERVAL, UNANSWERED_TIMEOUT, async || Ok(self.namespace().delete(None).await?));
@@ -188,7 +182,7 @@ impl Stage {
                 FINALIZER_TIMEOUT.as_secs(),
                 child.finalizers().join(", ")
             );
-            eprintln!("{}", sanitized(&told));
+            tell(&sanitized(&told));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use catena_api::contract::ReplicaContract;
 use catena_cluster::{Kind, Options};
 use catena_conformance::{
     Field, Report, Schema, check, check_command, is_command, labels,
-    live::{self, Limits, Manifest, Subject},
+    live::{self, Limits, Manifest, Mapping, Subject},
 };
 use clap::{Args, Subcommand};
 use operator_templates::Yaml;
@@ -75,27 +75,29 @@ struct Trials {
 /// Checks a kind.
 pub async fn run(options: &Options, output: Output, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
-    let own = contract(Value::Null, &arguments.path, &arguments.cel)?;
     let cluster = options.connect().await?;
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
-    let contract = match &arguments.values {
-        Some(values) => contract(of_file(values, kind, contract_of)?, &arguments.path, &arguments.cel)?,
-        None => own,
-    };
+    let mapped = arguments.values.as_ref().map(|values| of_file(values, kind, contract_of)).transpose()?;
+    let mapping = mapping(mapped.unwrap_or_default(), &arguments.path, &arguments.cel)?;
     let schema = Schema::read(&cluster, kind).await?;
     let labels = labels(&cluster, kind).await;
     if arguments.command || is_command(&cluster, kind, labels.as_ref()).await {
         arguments.ensure_no_replicas(&kind.resource.kind)?;
         return print(output, &check_command(&kind.resource, &schema));
     }
-    let report = check(&kind.resource, &schema, labels.as_ref(), arguments.is_mapped(), &contract);
+    ensure!(
+        kind.is_namespaced,
+        "{} is cluster-wide, but a child is in the namespace of its parent",
+        kind.resource.kind
+    );
+    let report = check(&kind.resource, &schema, labels.as_ref(), arguments.is_mapped(), &mapping.contract);
     // Without its fields, a kind needs no trial.
     let is_tried = arguments.trials.live && report.honours;
     let Some(template) = arguments.trials.template.as_ref().filter(|_| is_tried) else {
         return print(output, &report);
     };
-    let subject = arguments.trials.subject(kind, template, &report.fields, contract)?;
+    let subject = arguments.trials.subject(kind, template, &report.fields, mapping)?;
     print(output, &Box::pin(live::check(cluster, &subject, &arguments.trials.limits)).await?)
 }
 
@@ -120,18 +122,18 @@ impl Trials {
         kind: &Kind,
         template: &Path,
         fields: &[Field],
-        mut contract: ReplicaContract,
+        mut mapping: Mapping,
     ) -> Result<Subject> {
         // A path that the schema lacks is no input.
         if fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
-            contract.restarted_at = None;
+            mapping.contract.restarted_at = None;
         }
         let good = of_file(template, kind, Manifest::read)?;
         let bad = match &self.bad_template {
             Some(path) => of_file(path, kind, Manifest::read)?,
             None => good.with_missing_images().with_context(|| template.display().to_string())?,
         };
-        Subject::new(kind, contract, good, bad)
+        Ok(Subject { kind: kind.clone(), mapping, good, bad })
     }
 }
 
@@ -141,7 +143,7 @@ fn print(output: Output, report: &Report) -> Result<ExitCode> {
 }
 
 /// The contract with other paths and expressions, in the form of the chart values.
-fn contract(mapped: Value, paths: &[String], expressions: &[String]) -> Result<ReplicaContract> {
+fn mapping(mapped: Value, paths: &[String], expressions: &[String]) -> Result<Mapping> {
     let mapped = serde_json::from_value::<Option<ReplicaContract>>(mapped).context("its contract")?;
     let mut fields = serde_json::to_value(mapped.unwrap_or_default())?;
     for text in paths {
@@ -153,7 +155,16 @@ fn contract(mapped: Value, paths: &[String], expressions: &[String]) -> Result<R
         fields[field] = json!({"cel": expression});
     }
     // An unknown name is refused with the known ones.
-    serde_json::from_value(fields).map_err(|error| anyhow!("--path and --cel: {error}"))
+    let contract: ReplicaContract =
+        serde_json::from_value(fields).map_err(|error| anyhow!("--path and --cel: {error}"))?;
+    for (name, path) in contract.written().chain(contract.handed()) {
+        let is_counted = path.names().first().is_none_or(|first| !["metadata", "status"].contains(&&**first));
+        ensure!(
+            is_counted,
+            "{name}: {path} is not a part of the spec, so that a change of it gives no new generation"
+        );
+    }
+    Mapping::try_from(contract).map_err(|error| anyhow!("{error}"))
 }
 
 fn assignment<'t>(option: &str, text: &'t str) -> Result<(&'t str, &'t str)> {
@@ -193,7 +204,7 @@ mod tests {
 
     #[test]
     fn an_unknown_contract_field_is_refused_with_the_known_ones() {
-        let paths = |path: &str| contract(json!({}), &[path.to_owned()], &[]);
+        let paths = |path: &str| mapping(json!({}), &[path.to_owned()], &[]).map(|mapping| mapping.contract);
         let error = paths("phase=status.x").unwrap_err().to_string();
         assert!(error.contains("active") && error.contains("replicas"), "{error}");
         let error = paths("active").unwrap_err().to_string();
@@ -201,8 +212,29 @@ mod tests {
         assert_eq!(paths("active=status.x").unwrap().active.to_string(), "status.x");
         assert_eq!(paths("paused=status.x").unwrap().paused.unwrap().to_string(), "status.x");
         assert_eq!(paths("available=status.x").unwrap().available.unwrap().to_string(), "status.x");
-        let computed = contract(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
-        assert_eq!(computed.ready.unwrap().to_string(), "object.a == 'b: c'");
+        let computed = mapping(json!({}), &[], &["ready=object.a == 'b: c'".to_owned()]).unwrap();
+        assert_eq!(computed.contract.ready.unwrap().to_string(), "object.a == 'b: c'");
+    }
+
+    #[test]
+    fn a_contract_that_the_controller_refuses_is_refused() {
+        let refused = |path: &[&str], cel: &[&str]| {
+            let [paths, expressions] =
+                [path, cel].map(|texts| texts.iter().map(ToString::to_string).collect::<Vec<_>>());
+            mapping(Value::Null, &paths, &expressions)
+                .err()
+                .map(|error| error.to_string())
+                .unwrap_or_default()
+        };
+        assert!(
+            refused(&[], &["ready=object.(("]).contains("ready"),
+            "{}",
+            refused(&[], &["ready=object.(("])
+        );
+        for path in ["restartedAt=metadata.annotations.restarted", "replicas=status.replicas"] {
+            assert!(refused(&[path], &[]).contains("is not a part of the spec"), "{path}");
+        }
+        assert_eq!(refused(&["replicas=spec.size"], &["ready=object.status.ready"]), "");
     }
 
     #[test]
