@@ -265,9 +265,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_not_called_the_only_one_missing_without_a_list() {
-        let (cluster, _) = answering(|_, uri, _| match uri.ends_with("/web") {
-            true => status(404, "NotFound", "not found"),
-            false => status(403, "Forbidden", "User \"jane\" cannot list resource"),
+        let (cluster, _) = answering(|_, uri, _| {
+            if uri.ends_with("/web") {
+                status(404, "NotFound", "not found")
+            } else {
+                status(403, "Forbidden", "User \"jane\" cannot list resource")
+            }
         });
         let target = Target { kind: "basicdeployments".into(), name: "web".into() };
         let error = cluster.get(&target).await.unwrap_err().to_string();

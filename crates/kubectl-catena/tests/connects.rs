@@ -253,7 +253,7 @@ fn kinds(request: &str) -> Option<String> {
 fn the_namespace_of_trials_is_removed_though_nobody_reads_of_it_and_the_terminal_is_gone() {
     let (template, wanted) = ("connects-template.yaml", "delete /api/v1/namespaces/contract-check-");
     let template = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(template);
-    let manifest = r#"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [{name: web, image: web}]}}}}"#;
+    let manifest = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {template: {spec: {containers: [{name: web, image: web}]}}}}";
     fs::write(&template, manifest).unwrap();
     let arguments = ["contract", "check", "deployments", "--live", "--template", template.to_str().unwrap()];
     for (signal, nohup) in [("-TERM", false), ("-HUP", false), ("-HUP", true)] {
@@ -262,7 +262,7 @@ fn the_namespace_of_trials_is_removed_though_nobody_reads_of_it_and_the_terminal
         let mut command = catena("removed", &kubeconfig, &arguments).unwrap();
         if nohup {
             let path = std::mem::replace(&mut command, Command::new("nohup"));
-            command.arg(path.get_program()).args(&arguments);
+            command.arg(path.get_program()).args(arguments);
             command.env(
                 "KUBECONFIG",
                 path.get_envs().find(|(name, _)| *name == "KUBECONFIG").unwrap().1.unwrap(),

@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_protected_kind_is_searched_also_if_it_is_cluster_wide() {
-        let (kinds, protected) = (kinds(), ("".to_owned(), "PersistentVolume".to_owned()));
+        let (kinds, protected) = (kinds(), (String::new(), "PersistentVolume".to_owned()));
         let searched = |all: bool, all_namespaces: bool| {
             let is = |word: &str| {
                 is_searched(kinds.find(word).unwrap(), &[protected.clone()].into(), all, all_namespaces)
