@@ -1,6 +1,7 @@
 //! A person at a terminal: colours, tables, durations, progress, and the wish to stop.
 
 mod durations;
+mod notice;
 mod paint;
 mod progress;
 mod table;
@@ -8,8 +9,9 @@ mod waiting;
 
 pub use self::{
     durations::{age, duration, parse_duration},
+    notice::tell,
     paint::{Tone, cut, sanitized},
     progress::Progress,
     table::{Cell, Table},
-    waiting::{Interrupt, interrupted, tell, until},
+    waiting::{Interrupt, interrupted, until},
 };

@@ -1,13 +1,15 @@
 //! Waiting: for something that nobody announces, and only until Ctrl-C, SIGTERM or the end of the terminal, so that long work can
 //! be cleaned up.
 
-use std::{io::Write, process::ExitCode, time::Duration};
+use std::{process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     time::{sleep, timeout},
 };
+
+use crate::tell;
 
 /// As a shell reports a program that SIGINT ended.
 const INTERRUPTED: u8 = 130;
@@ -49,11 +51,6 @@ fn ends_by_hangup() -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|signals| u64::from_str_radix(signals.trim(), 16).ok());
     ignored.is_some_and(|signals| signals & 1 == 0)
-}
-
-/// Writes a line to standard error. That nobody reads it must not end work that has something to clean up.
-pub fn tell(text: &str) {
-    writeln!(anstream::stderr(), "{text}").ok();
 }
 
 /// The exit code of interrupted work.
