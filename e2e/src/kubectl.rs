@@ -41,7 +41,7 @@ pub async fn kubectl_with_input(arguments: &[&str], text: &str) -> Result<(bool,
     Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
 }
 
-/// Waits until these definitions are served, named as kubectl does. It ends at once about one that has no conditions yet.
+/// Waits until these definitions are served, named as kubectl does. kubectl gives up at once about one that has no conditions yet.
 pub async fn until_established(definitions: &[&str]) {
     let wait = [&["wait", "--for=condition=Established", "--timeout=60s"], definitions].concat();
     eventually("the definitions are served", 2 * WAIT_TIMEOUT, async || kubectl(&wait).await).await;

@@ -149,7 +149,13 @@ impl Namespace {
     /// Waits until an object is gone.
     #[track_caller]
     pub fn until_gone<K: Namespaced>(&self, name: &str) -> impl Future<Output = ()> {
-        until_gone("it is gone", COLLECTION_TIMEOUT, self.api::<K>(), name)
+        until_gone("it is gone", WAIT_TIMEOUT, self.api::<K>(), name)
+    }
+
+    /// Waits until the garbage collector has deleted an object.
+    #[track_caller]
+    pub fn until_collected<K: Namespaced>(&self, name: &str) -> impl Future<Output = ()> {
+        until_gone("it is collected", COLLECTION_TIMEOUT, self.api::<K>(), name)
     }
 
     /// Waits for an Event with a reason about an object, and returns its note.
@@ -237,13 +243,11 @@ impl Namespace {
         })
     }
 
-    /// Waits until exactly this number of pods exists that are not terminating, and each is ready. The garbage
-    /// collector may have to delete others before.
+    /// Waits until exactly this number of pods exists that are not terminating, and each is ready.
     #[track_caller]
     pub fn until_ready_pods(&self, count: usize) -> impl Future<Output = Vec<Pod>> {
         let what = format!("{count} pods serve, and there is no other (asked at {})", Location::caller());
-        let are = move |pods: &[Pod]| pods.len() == count && pods.iter().all(pods::is_ready);
-        async move { self.until_pods_within(COLLECTION_TIMEOUT, &what, are).await }
+        async move { self.until_pods(&what, |pods| pods.len() == count && pods.iter().all(pods::is_ready)).await }
     }
 
     /// Waits until no pod is terminating: those of a former version take up to half a minute on real nodes.

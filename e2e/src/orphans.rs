@@ -41,7 +41,7 @@ pub async fn orphan_pods(namespace: &Namespace, gone: &BasicReplicaSet) -> Resul
         },
     }))?;
     namespace.create(&garbage).await?;
-    namespace.until_gone::<Pod>("garbage").await;
+    namespace.until_collected::<Pod>("garbage").await;
     namespace.api::<BasicReplicaSet>().delete("web", &DeleteParams::orphan()).await?;
     Ok(())
 }
@@ -83,7 +83,7 @@ pub async fn orphan_child(namespace: &Namespace, gone: &BasicReplicaSet) -> Resu
     let mut garbage = replica_set("garbage", 0);
     garbage.metadata.owner_references = Some(gone.owner_ref(&()).into_iter().collect());
     namespace.create(&garbage).await?;
-    namespace.until_gone::<BasicReplicaSet>("garbage").await;
+    namespace.until_collected::<BasicReplicaSet>("garbage").await;
     namespace.api::<BasicDeployment>().delete("web", &DeleteParams::orphan()).await?;
     Ok(())
 }

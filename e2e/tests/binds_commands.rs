@@ -227,7 +227,7 @@ async fn a_command_goes_with_its_target() -> Result<()> {
     namespace.create(&restart("once", "shop")).await?;
     until_bound(&namespace, "once").await;
     namespace.delete::<BasicDeployment>("shop").await?;
-    namespace.until_gone::<Restart>("once").await;
+    namespace.until_collected::<Restart>("once").await;
     Ok(())
 }
 
@@ -244,7 +244,7 @@ async fn a_target_that_is_made_again_is_another_one() -> Result<()> {
     nobody.metadata.uid = Some("00000000-0000-0000-0000-000000000000".into());
     garbage.metadata.owner_references = Some(nobody.owner_ref(&()).into_iter().collect());
     namespace.create(&garbage).await?;
-    namespace.until_gone::<Restart>("garbage").await;
+    namespace.until_collected::<Restart>("garbage").await;
     let arguments = ["delete", "basicdeployment", "shop", "--cascade=orphan", "--namespace", &namespace.name];
     kubectl(&arguments).await?;
     namespace

@@ -21,7 +21,7 @@ async fn with_three_pods(namespace: &Namespace) -> Result<Vec<Pod>> {
 
 async fn until_nothing_is_left(namespace: &Namespace) {
     namespace.until_gone::<BasicDeployment>("web").await;
-    namespace.until_gone::<BasicReplicaSet>("web").await;
+    namespace.until_collected::<BasicReplicaSet>("web").await;
     eventually("no pod is left", WAIT_TIMEOUT, async || match namespace.pods().await {
         Ok(pods) if pods.is_empty() => Ok(()),
         other => Err(other.map(|pods| e2e::names(&pods))),

@@ -145,8 +145,8 @@ async fn a_drain_that_was_killed_goes_on_where_it_was() -> Result<()> {
     crashed.await?;
     drain.kill().await?;
     let left = protected(&namespace).await?;
-    // Of the writes under way, any number took effect.
-    ensure!((1..60).contains(&left), "{left} of 60 objects are left");
+    // Of the last fifteen, which were under way, any number took effect.
+    ensure!((1..=50).contains(&left), "{left} of 60 objects are left");
     let status = process.spawn(&["drain"])?.wait().await?;
     ensure!(status.success(), "{status}: {}", process.log());
     assert_eq!(protected(&namespace).await?, 0);

@@ -72,9 +72,9 @@ where
     namespace.until_within(2 * WAIT_TIMEOUT, "web", &format!("serves through a {kind}"), is_on).await;
     for other in others {
         match *other {
-            "BasicReplicaSet" => namespace.until_gone::<BasicReplicaSet>("web").await,
-            "Deployment" => namespace.until_gone::<Deployment>("web").await,
-            _ => namespace.until_gone::<StatefulSet>("web").await,
+            "BasicReplicaSet" => namespace.until_collected::<BasicReplicaSet>("web").await,
+            "Deployment" => namespace.until_collected::<Deployment>("web").await,
+            _ => namespace.until_collected::<StatefulSet>("web").await,
         }
     }
     Ok(())

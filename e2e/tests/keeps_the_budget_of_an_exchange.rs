@@ -70,7 +70,7 @@ async fn ready_is_reported_beside_no_former_pod(namespace: &Namespace) -> Result
     let kept = namespace.api::<BasicReplicaSet>().get("held").await?;
     assert!(kept.metadata.deletion_timestamp.is_some(), "{kept:?}");
     namespace.merge::<BasicReplicaSet>("held", json!({"metadata": {"finalizers": null}})).await?;
-    namespace.until_gone::<BasicReplicaSet>("held").await;
+    namespace.until_collected::<BasicReplicaSet>("held").await;
     Ok(())
 }
 

@@ -105,7 +105,7 @@ async fn finished_jobs_go_with_what_they_own_and_others_stay() -> Result<()> {
 
     namespace.until_gone::<Job>("gone").await;
     // A Job orphans its dependents by default.
-    namespace.until_gone::<ConfigMap>("owned").await;
+    namespace.until_collected::<ConfigMap>("owned").await;
     // A Job that is created again runs once more, but not without end, although each one has its own uid in its spec.
     namespace.create(&job("gone", &one_shot(), &json!({}))?).await?;
     namespace.until_event("gone", "CreatedAgain").await;

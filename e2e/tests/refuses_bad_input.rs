@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, time::Duration};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, Cluster, DEPLOYMENTS, Namespace, Pace, REPLICA_SETS, Release, Tally, WAIT_TIMEOUT,
-    condition, deployment, is_true, kubectl_with_input, replica_set, shipped_template,
+    AuditLog, CHAIN, COLLECTION_TIMEOUT, Cluster, DEPLOYMENTS, Namespace, Pace, REPLICA_SETS, Release, Tally,
+    WAIT_TIMEOUT, condition, deployment, is_true, kubectl_with_input, replica_set, shipped_template,
 };
 use k8s_openapi::{
     api::core::v1::{Pod, ResourceQuota, Secret},
@@ -263,7 +263,8 @@ async fn a_child_of_somebody_else_is_left_alone() -> Result<()> {
     // No watch shows an object that is not ours, so it is looked up again after a time.
     namespace.delete::<BasicReplicaSet>("web").await?;
     namespace.until_ready("web").await;
-    namespace.until_ready_pods(3).await;
+    let are = |pods: &[Pod]| pods.len() == 3 && pods.iter().all(e2e::is_ready);
+    namespace.until_pods_within(COLLECTION_TIMEOUT, "those of the other one are collected", are).await;
     Ok(())
 }
 

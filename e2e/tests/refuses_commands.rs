@@ -61,7 +61,7 @@ async fn a_parent_that_was_made_again_is_not_touched_by_commands_that_waited() -
     }
     namespace.delete::<BasicDeployment>("web").await?;
     namespace.until_gone::<BasicDeployment>("web").await;
-    namespace.until_gone::<BasicReplicaSet>("web").await;
+    namespace.until_collected::<BasicReplicaSet>("web").await;
 
     let effects = Effects::record(&namespace).await;
     let again = commands::ready(&namespace, 2).await?;

@@ -84,7 +84,7 @@ async fn until_garbage_is_collected(namespace: &Namespace, gone: &BasicDeploymen
         }]},
     }))?;
     namespace.create(&garbage).await?;
-    namespace.until_gone::<ConfigMap>("garbage-of-the-end").await;
+    namespace.until_collected::<ConfigMap>("garbage-of-the-end").await;
     Ok(())
 }
 
@@ -236,7 +236,7 @@ async fn a_pod_with_an_injected_sidecar_is_taken_back_by_the_restored_set() -> R
     let pods = namespace.until_ready_pods(1).await;
     succeeds(&namespace.name, &["backup", &folder.0]).await?;
     orphan_pods(&namespace, &gone).await?;
-    namespace.until_gone::<BasicReplicaSet>("web").await;
+    namespace.until_collected::<BasicReplicaSet>("web").await;
     let has_owner = |pods: &[Pod]| pods.iter().any(|pod| !pod.owner_references().is_empty());
     namespace.until_pods("the pod has no owner", |pods| !has_owner(pods)).await;
     inject_sidecar(&namespace, &pods[0], false).await?;
@@ -438,7 +438,7 @@ mod alone {
             .until("web", "has no owner", |set: &BasicReplicaSet| set.owner_references().is_empty())
             .await;
         orphan_pods(namespace, gone_set).await?;
-        namespace.until_gone::<BasicReplicaSet>("web").await;
+        namespace.until_collected::<BasicReplicaSet>("web").await;
         namespace
             .until_pods("the pods have no owner", |pods| {
                 pods.iter().all(|pod| pod.owner_references().is_empty())

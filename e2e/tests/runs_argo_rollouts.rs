@@ -146,7 +146,7 @@ async fn is_exchanged_and_back(namespace: &Namespace) -> Result<()> {
             is_current && status.ready && is_on
         })
         .await;
-    namespace.until_gone::<BasicReplicaSet>("web").await;
+    namespace.until_collected::<BasicReplicaSet>("web").await;
     let fewest = recording.so_far().fewest_ready;
     ensure!(fewest >= 3, "only {fewest} of 4 pods served in an exchange");
     Ok(())

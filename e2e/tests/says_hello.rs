@@ -30,6 +30,6 @@ async fn the_smallest_controller_keeps_a_card_beside_each_service_account() -> R
     let is_another = |card: &ConfigMap| card.metadata.uid != first.metadata.uid && is_its(card);
     namespace.until(CARD, "is created again", is_another).await;
     namespace.delete::<ServiceAccount>("web").await?;
-    namespace.until_gone::<ConfigMap>(CARD).await;
+    namespace.until_collected::<ConfigMap>(CARD).await;
     Ok(())
 }

@@ -107,7 +107,7 @@ async fn a_child_of_a_former_name_counts_and_is_scaled_until_the_next_one_serves
 
     namespace.merge::<BasicDeployment>("web", json!({"spec": {"parameters": {"image": good}}})).await?;
     namespace.until_ready("web").await;
-    namespace.until_gone::<BasicReplicaSet>("web-blue").await;
+    namespace.until_collected::<BasicReplicaSet>("web-blue").await;
     namespace.until_ready_pods(4).await;
     Ok(())
 }
@@ -143,8 +143,8 @@ async fn pods_of_a_low_deletion_cost_go_first() -> Result<()> {
     // A status with a sixth pod that serves shows that the controller knows of everything before it.
     namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 6}})).await?;
     namespace.until_set_ready("web").await;
-    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 3}})).await?;
-    let left = names(&namespace.until_ready_pods(3).await);
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"replicas": 4}})).await?;
+    let left = names(&namespace.until_ready_pods(4).await);
     assert!(left.is_disjoint(&cheap), "{cheap:?} are cheap, and there are {left:?}");
     Ok(())
 }

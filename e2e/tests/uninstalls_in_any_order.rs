@@ -145,7 +145,7 @@ async fn goes_well(cluster: &Cluster, order: Order) -> Result<()> {
         other => Err(other.map(|pods| names(&pods))),
     })
     .await;
-    namespace.until_gone::<BasicDeploymentRestart>("done").await;
+    namespace.until_collected::<BasicDeploymentRestart>("done").await;
     kubectl(&["delete", "namespace", &namespace.name, "--timeout=60s"]).await?;
     eventually("nothing is stuck", WAIT_TIMEOUT, async || match terminating().await {
         Ok(stuck) if stuck.is_empty() => Ok(()),

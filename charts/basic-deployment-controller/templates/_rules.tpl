@@ -1,6 +1,6 @@
 {{/* The rights in all namespaces that the controller needs for its settings. */}}
 {{- define "basic-deployment-controller.rules" -}}
-# It is patched when the annotation catena.dev/pinned-revision holds no longer.
+# It is patched when its annotation catena.dev/pinned-revision no longer holds.
 - apiGroups: [catena.dev]
   resources: [basicdeployments]
   verbs: [get, list, watch, patch]

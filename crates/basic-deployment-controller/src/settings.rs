@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use catena_api::{
-    contract::{FieldPath, PodController},
-    keys::GROUP,
-};
+use catena_api::{contract::PodController, keys::GROUP};
 use operator_kit::run::{TemplateSample, Validate};
 use operator_templates::{ParameterSpec, Templates};
 use serde::Deserialize;
@@ -148,16 +145,7 @@ fn mistakes(field: &str, kind: &ChildKind) -> Vec<String> {
             "{field}.contract.ready: is missing; active and updated of another kind do not tell whether an old replica is counted for a new one, so state when all replicas are new and serve, as a path or as an expression: {{cel: …}}"
         ));
     }
-    let is_uncounted = |path: &FieldPath| {
-        path.names().first().is_some_and(|first| ["metadata", "status"].contains(&first.as_str()))
-    };
-    let contract = kind.fields();
-    let uncounted = contract.written().chain(contract.handed()).filter(|(_, path)| is_uncounted(path));
-    problems.extend(uncounted.map(|(name, path)| {
-        format!(
-            "{field}.contract.{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"
-        )
-    }));
+    problems.extend(kind.fields().problems().map(|problem| format!("{field}.contract.{problem}")));
     problems
 }
 

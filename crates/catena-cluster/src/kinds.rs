@@ -66,7 +66,8 @@ impl Kinds {
             Some(group) => group == format!("{}.{}", kind.resource.version, kind.resource.group),
         };
         let begins_group = |kind: &&Kind| {
-            kind.is_preferred && group.is_some_and(|group| kind.resource.group.starts_with(group))
+            let begins = |group: &str| !group.contains('.') && kind.resource.group.starts_with(group);
+            kind.is_preferred && group.is_some_and(begins)
         };
         let mut named = self.0.iter().filter(is_named);
         if let Some(kind) = named.clone().find(is_in_group).or_else(|| named.find(begins_group)) {

@@ -33,15 +33,16 @@ impl Interrupt {
         Ok(Self { typed: of(SignalKind::interrupt())?, ended: of(SignalKind::terminate())?, hung_up })
     }
 
-    /// The result of `work`; `None` if it was interrupted.
+    /// The result of `work`; `None` if it was interrupted. A terminal ends once, though both it and its shell may say so.
     pub async fn or<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         let Self { typed, ended, hung_up } = self;
         tokio::select! {
-            done = work => Some(done),
-            _ = typed.recv() => None,
-            _ = ended.recv() => None,
-            Some(()) = async { hung_up.as_mut()?.recv().await } => None,
+            done = work => return Some(done),
+            _ = typed.recv() => {}
+            _ = ended.recv() => {}
+            Some(()) = async { hung_up.as_mut()?.recv().await } => self.hung_up = None,
         }
+        None
     }
 }
 

@@ -119,6 +119,18 @@ impl ReplicaContract {
         seconds.into_iter().chain(policy)
     }
 
+    /// What is wrong with the fields that the parent writes, each sentence with the name in the contract first.
+    pub fn problems(&self) -> impl Iterator<Item = String> {
+        let is_uncounted = |first: &String| ["metadata", "status"].contains(&first.as_str());
+        let fields = self.written().chain(self.handed());
+        let uncounted = fields.filter(move |(_, path)| path.names().first().is_some_and(is_uncounted));
+        uncounted.map(|(name, path)| {
+            format!(
+                "{name}: {path} is not a part of the spec, so that a change of it gives no new generation, and an old status would be taken for its effect; name a field of the spec"
+            )
+        })
+    }
+
     /// Whether it says how readiness is reported: numbers of other fields do not tell whether an old replica is counted for
     /// a new one.
     #[must_use]

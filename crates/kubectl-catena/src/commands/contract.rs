@@ -75,6 +75,8 @@ struct Trials {
 /// Checks a kind.
 pub async fn run(options: &Options, output: Output, command: &Command) -> Result<ExitCode> {
     let Command::Check(arguments) = command;
+    // What is mistyped needs no cluster.
+    mapping(Value::Null, &arguments.path, &arguments.cel)?;
     let cluster = options.connect().await?;
     let name = arguments.kind.rsplit('/').next().unwrap_or_default();
     let kind = cluster.kinds.find(name)?;
@@ -157,12 +159,8 @@ fn mapping(mapped: Value, paths: &[String], expressions: &[String]) -> Result<Ma
     // An unknown name is refused with the known ones.
     let contract: ReplicaContract =
         serde_json::from_value(fields).map_err(|error| anyhow!("--path and --cel: {error}"))?;
-    for (name, path) in contract.written().chain(contract.handed()) {
-        let is_counted = path.names().first().is_none_or(|first| !["metadata", "status"].contains(&&**first));
-        ensure!(
-            is_counted,
-            "{name}: {path} is not a part of the spec, so that a change of it gives no new generation"
-        );
+    if let Some(problem) = contract.problems().next() {
+        bail!(problem);
     }
     Mapping::try_from(contract).map_err(|error| anyhow!("{error}"))
 }

@@ -68,7 +68,7 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
     let settings = protected_kinds(&cluster).await;
     let known = settings.as_ref().map(ProtectedKinds::all).unwrap_or_default();
     let all = arguments.all_kinds || known.is_empty();
-    let (served, mut gaps) = served(&cluster.kinds, known);
+    let (mut served, mut gaps) = served(&cluster.kinds, known);
     let namespace = (!arguments.all_namespaces).then_some(cluster.namespace.as_str());
     let kinds =
         cluster.kinds.preferred().filter(|kind| is_searched(kind, &served, all, arguments.all_namespaces));
@@ -86,6 +86,12 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
             Ok(held) => items.extend(held),
             // Some kinds are served and cannot be listed as metadata.
             Err(kube::Error::Api(status)) if matches!(status.code, 404..=406) => {}
+            // Who may view one namespace asks for that one.
+            Err(kube::Error::Api(status))
+                if status.code == 403 && !kind.is_namespaced && namespace.is_some() =>
+            {
+                served.remove(&place(kind));
+            }
             Err(error) => gaps.push(Gap::of(&kind.resource.plural, &error)),
         }
     }
