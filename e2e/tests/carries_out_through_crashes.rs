@@ -171,8 +171,8 @@ async fn each_is_carried_out_once_in_order(for_each: usize, kills: usize) -> Res
         made.sort_by_key(|command| (command.creation_timestamp(), command.uid()));
         let uids: Vec<_> = made.iter().filter_map(ResourceExt::uid).collect();
         eventually(&format!("the order of {kind} {name}"), WAIT_TIMEOUT, async || {
-            let seen = effects.iter().flat_map(Effects::so_far);
-            let ran: Vec<_> = seen.filter(|uid| uids.contains(uid)).collect();
+            let told = effects.iter().flat_map(Effects::so_far);
+            let ran: Vec<_> = told.filter(|uid| uids.contains(uid)).collect();
             if ran == uids { Ok(()) } else { Err(format!("{ran:?} instead of {uids:?}")) }
         })
         .await;
