@@ -192,7 +192,12 @@ fn a_rollout_is_ready_when_the_new_pods_are_the_stable_ones() {
     let child = json!({"spec": {"replicas": 2}, "status": status("Paused", "a")});
     let outputs = example("rollout").children[0].contract.outputs(&child, 2);
     assert_eq!(outputs.stalled, None);
-    assert_eq!(outputs.paused.map(|pause| pause.reason), Some("RolloutPaused".into()));
+    let pause = outputs.paused.unwrap();
+    assert_eq!(pause.reason, "RolloutPaused");
+    assert_eq!(pause.message, "why; kubectl argo rollouts promote goes on to the next step");
+    let child = json!({"spec": {"replicas": 2, "paused": true}, "status": status("Paused", "a")});
+    let pause = example("rollout").children[0].contract.outputs(&child, 2).paused.unwrap();
+    assert!(pause.message.contains("set it to false"), "{}", pause.message);
 }
 
 #[test]
