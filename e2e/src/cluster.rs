@@ -10,10 +10,11 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
-    COLLECTION_TIMEOUT, CONTROLLERS, ClusterWide, Controller, Namespace, WAIT_TIMEOUT,
+    COLLECTION_TIMEOUT, CONTROLLERS, ClusterWide, Controller, Namespace,
     claims::{Claim, Held},
     cleanup::clean_up,
     eventually,
+    eventually::until_gone,
     leftovers::{self, until_settled, what_keeps},
     times::Times,
 };
@@ -137,10 +138,7 @@ impl Cluster {
         self.namespaces.lock().push(created.name_any());
         let namespace = Namespace::new(self.client.clone(), &created);
         // No pod is admitted before.
-        eventually("there is a ServiceAccount", WAIT_TIMEOUT, async || {
-            namespace.api::<ServiceAccount>().get("default").await.map_err(|error| error.to_string())
-        })
-        .await;
+        namespace.until("default", "is there", |_: &ServiceAccount| true).await;
         Ok(namespace)
     }
 
@@ -148,6 +146,12 @@ impl Cluster {
     #[must_use]
     pub fn all<K: ClusterWide>(&self) -> Api<K> {
         Api::all(self.client.clone())
+    }
+
+    /// Waits until a namespace is gone.
+    #[track_caller]
+    pub fn until_namespace_gone(&self, name: &str) -> impl Future<Output = ()> {
+        until_gone("the namespace is gone", COLLECTION_TIMEOUT, self.all::<CoreNamespace>(), name)
     }
 
     /// Waits until the namespaces of earlier tests are gone with all their objects, also of one that failed.

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The time limit for what Kubernetes itself deletes: the controller of namespaces goes from kind to kind, and the garbage
-/// collector pauses while it gets to know new kinds, which other tests install and remove.
+/// collector gets to know new kinds late, which other tests install and remove.
 pub const COLLECTION_TIMEOUT: Duration = Duration::from_secs(360);
 
 /// Pause between two checks, each of which is work for the API server that many tests share.

@@ -5,7 +5,7 @@ use catena_api::{BasicDeployment, BasicReplicaSet};
 use k8s_openapi::{
     NamespaceResourceScope,
     api::{
-        core::v1::{Namespace as CoreNamespace, Pod},
+        core::v1::{Namespace as CoreNamespace, Pod, ResourceQuota},
         events::v1::Event,
     },
 };
@@ -76,6 +76,17 @@ impl Namespace {
     /// Deletes an object in the background.
     pub async fn delete<K: Namespaced>(&self, name: &str) -> kube::Result<()> {
         self.api::<K>().delete(name, &DeleteParams::background()).await?;
+        Ok(())
+    }
+
+    /// Creates a quota, and waits until it is counted: until then, it refuses nothing.
+    pub async fn limit(&self, name: &str, hard: Value) -> Result<()> {
+        let quota = json!({"metadata": {"name": name}, "spec": {"hard": hard}});
+        self.create::<ResourceQuota>(&serde_json::from_value(quota)?).await?;
+        self.until(name, "is counted", |quota: &ResourceQuota| {
+            quota.status.as_ref().is_some_and(|status| status.hard.is_some())
+        })
+        .await;
         Ok(())
     }
 

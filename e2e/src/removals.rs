@@ -10,7 +10,7 @@ use k8s_openapi::{
 };
 use kube::api::{DeleteParams, ListParams};
 
-use crate::{COLLECTION_TIMEOUT, Cluster, Undo, WAIT_TIMEOUT, Work, eventually, eventually::until_gone};
+use crate::{Cluster, Undo, WAIT_TIMEOUT, Work, eventually, eventually::until_gone};
 
 /// A failing watch is tolerated for half a minute.
 const LONG: Duration = Duration::from_secs(150);
@@ -35,9 +35,8 @@ pub async fn replace_definition(cluster: &Cluster, work: &Work) -> Result<()> {
 
 /// Deletes the namespace of the work, and waits until it is gone.
 pub async fn delete_namespace(cluster: &Cluster, work: &Work) -> Result<()> {
-    let namespaces = cluster.all::<CoreNamespace>();
     let name = work.namespace.name.as_str();
-    namespaces.delete(name, &DeleteParams::default()).await?;
-    until_gone("the namespace is gone", COLLECTION_TIMEOUT, namespaces, name).await;
+    cluster.all::<CoreNamespace>().delete(name, &DeleteParams::default()).await?;
+    cluster.until_namespace_gone(name).await;
     Ok(())
 }

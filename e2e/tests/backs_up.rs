@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, keys::BACKUP_OF};
 use e2e::{
-    BACKUP_BY, BACKUPS, COLLECTION_TIMEOUT, Cluster, Namespace, WAIT_TIMEOUT, deployment, eventually,
-    is_protected, kubectl, open_kind, protect, texts,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, WAIT_TIMEOUT, deployment, eventually, is_protected, kubectl,
+    open_kind, protect, texts,
 };
 use k8s_openapi::{
     api::{
@@ -195,7 +195,7 @@ async fn a_namespace_that_is_deleted_ends_with_all_backups_elsewhere() -> Result
         uids.push((backup_by, protected(&namespace, &format!("web-{number}"), backup_by).await?.uid()));
     }
     cluster.all::<CoreNamespace>().delete(&namespace.name, &DeleteParams::background()).await?;
-    until_namespace_gone(&cluster, &namespace.name).await;
+    cluster.until_namespace_gone(&namespace.name).await;
     for (backup_by, uid) in uids {
         let uid = uid.context("uid")?;
         let kept = if backup_by == "manifest" {
@@ -212,15 +212,6 @@ async fn a_namespace_that_is_deleted_ends_with_all_backups_elsewhere() -> Result
         assert_eq!(kept, 1, "of {uid} by {backup_by}");
     }
     Ok(())
-}
-
-async fn until_namespace_gone(cluster: &Cluster, name: &str) {
-    let all = cluster.all::<CoreNamespace>();
-    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || match all.get_opt(name).await {
-        Ok(None) => Ok(()),
-        other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),
-    })
-    .await;
 }
 
 fn gadgets(client: &Client, namespace: &str) -> Api<DynamicObject> {

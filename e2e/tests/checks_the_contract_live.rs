@@ -5,8 +5,7 @@ use std::{path::PathBuf, process::Stdio};
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    COLLECTION_TIMEOUT, Cheat, CheatingChild, Cluster, JobReplicas, REPLICA_SETS, Said, WAIT_TIMEOUT, catena,
-    checkout, eventually, image,
+    Cheat, CheatingChild, Cluster, JobReplicas, REPLICA_SETS, Said, WAIT_TIMEOUT, catena, checkout, image,
 };
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace as CoreNamespace;
@@ -223,10 +222,6 @@ async fn an_interrupted_check_removes_its_namespace() -> Result<()> {
     rustix::process::kill_process(pid.context("it has ended")?, rustix::process::Signal::INT)?;
     let ended = tokio::time::timeout(2 * WAIT_TIMEOUT, process.wait()).await??;
     ensure!(ended.code() == Some(1), "{ended}");
-    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || match namespaces.get_opt(&name).await {
-        Ok(None) => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
+    cluster.until_namespace_gone(&name).await;
     Ok(())
 }

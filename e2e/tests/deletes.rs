@@ -3,8 +3,8 @@
 use anyhow::Result;
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
-    AuditLog, CHAIN, COLLECTION_TIMEOUT, Cluster, Namespace, REPLICA_SETS, RUNNER, WAIT_TIMEOUT, condition,
-    deployment, eventually, kubectl, uids,
+    AuditLog, CHAIN, Cluster, Namespace, REPLICA_SETS, RUNNER, WAIT_TIMEOUT, condition, deployment,
+    eventually, kubectl, uids,
 };
 use k8s_openapi::{
     api::core::v1::{Namespace as CoreNamespace, Pod},
@@ -156,16 +156,8 @@ async fn a_namespace_with_basic_deployments_ends() -> Result<()> {
     }
     namespace.until_ready_pods(20).await;
 
-    let all = cluster.all::<CoreNamespace>();
-    all.delete(&namespace.name, &DeleteParams::background()).await?;
-    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || {
-        match all.get_opt(&namespace.name).await {
-            Ok(None) => Ok(()),
-            Ok(Some(left)) => Err(e2e::yaml(&left)),
-            Err(error) => Err(error.to_string()),
-        }
-    })
-    .await;
+    cluster.all::<CoreNamespace>().delete(&namespace.name, &DeleteParams::background()).await?;
+    cluster.until_namespace_gone(&namespace.name).await;
     let left = namespace.api::<BasicDeployment>().list_metadata(&ListParams::default()).await?;
     assert!(left.items.is_empty(), "{left:?}");
     // Refused writes in a terminating namespace are not retried without end.

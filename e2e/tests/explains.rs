@@ -10,7 +10,7 @@ use k8s_openapi::api::{
     admissionregistration::v1::{
         ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
     },
-    core::v1::{ConfigMap, ResourceQuota},
+    core::v1::ConfigMap,
 };
 use kube::{ResourceExt, api::PostParams};
 use serde_json::{Value, json};
@@ -84,14 +84,7 @@ async fn why_names_each_mistake_where_it_was_made() -> Result<()> {
 async fn why_names_a_used_up_quota() -> Result<()> {
     let cluster = Cluster::shared().await?;
     let namespace = cluster.namespace("why-quota").await?;
-    let quota: ResourceQuota =
-        serde_json::from_value(json!({"metadata": {"name": "two-pods"}, "spec": {"hard": {"pods": "2"}}}))?;
-    namespace.create(&quota).await?;
-    namespace
-        .until("two-pods", "is counted", |quota: &ResourceQuota| {
-            quota.status.as_ref().is_some_and(|status| status.hard.is_some())
-        })
-        .await;
+    namespace.limit("two-pods", json!({"pods": "2"})).await?;
     namespace.create(&deployment("web", 5)).await?;
     let answer = until_root_cause(&namespace.name, "web", "QuotaExceeded").await;
     assert!(answer["sentence"].to_string().contains("ResourceQuota (two-pods)"), "{answer}");

@@ -11,9 +11,7 @@ use e2e::{
     image, kubectl_apply, open_kind, until_says,
 };
 use k8s_openapi::{
-    api::core::v1::{
-        ConfigMap, LimitRange, Namespace as CoreNamespace, Node, PersistentVolumeClaim, Pod, ResourceQuota,
-    },
+    api::core::v1::{ConfigMap, LimitRange, Namespace as CoreNamespace, Node, PersistentVolumeClaim, Pod},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::api::{DeleteParams, Patch, PatchParams};
@@ -118,13 +116,7 @@ async fn a_terminating_namespace_leads_to_what_holds_it() -> Result<()> {
     let inside = until_says(WAIT_TIMEOUT, name, "configmap/kept", &format!("ConfigMap/kept {holds}")).await;
     ensure!(inside["remarks"].to_string().contains("the namespace has been terminating"), "{inside}");
     namespace.merge::<ConfigMap>("kept", let_go()).await?;
-    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || {
-        match cluster.all::<CoreNamespace>().get_opt(name).await {
-            Ok(None) => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
+    cluster.until_namespace_gone(name).await;
     let said = catena(name, &["why", "web", "-o", "json"]).await?;
     ensure!(
         said.code == 1 && said.json()?["error"].to_string().contains("there is no namespace"),
@@ -243,15 +235,7 @@ async fn a_limit_range_and_a_quota_that_demands_limits_are_told_from_a_missing_r
     ensure!(!answer["rootCause"]["advice"].to_string().contains("grant"), "{answer}");
 
     let namespace = cluster.namespace("why-demands").await?;
-    let quota: ResourceQuota = serde_json::from_value(json!({
-        "metadata": {"name": "compute"}, "spec": {"hard": {"limits.cpu": "1"}},
-    }))?;
-    namespace.create(&quota).await?;
-    namespace
-        .until("compute", "is counted", |quota: &ResourceQuota| {
-            quota.status.as_ref().is_some_and(|status| status.hard.is_some())
-        })
-        .await;
+    namespace.limit("compute", json!({"limits.cpu": "1"})).await?;
     namespace.create(&deployment("web", 1)).await?;
     let says = "BasicDeployment/web is not ready: BasicReplicaSet/web is refused by a ResourceQuota that demands requests or limits (compute)";
     until_says(WAIT_TIMEOUT, &namespace.name, "web", says).await;

@@ -236,8 +236,7 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     let map = serde_json::from_value(json!({"metadata": {"name": "web", "labels": {BACKUP_BY: "beside"}}}))?;
     namespace.create::<ConfigMap>(&map).await?;
     namespace.until("web", "is protected", |map: &ConfigMap| !map.finalizers().is_empty()).await;
-    let namespaces = cluster.all::<CoreNamespace>();
-    namespaces.delete(&namespace.name, &DeleteParams::background()).await?;
+    cluster.all::<CoreNamespace>().delete(&namespace.name, &DeleteParams::background()).await?;
     let held = namespace
         .until_within(COLLECTION_TIMEOUT, "web", "says why it is held", |map: &ConfigMap| {
             says(map, "Blocked", "NamespaceTerminating")
@@ -253,13 +252,7 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     until_says(COLLECTION_TIMEOUT, &namespace.name, &format!("namespace/{}", namespace.name), &says).await;
 
     force(&namespace, "web").await?;
-    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || {
-        match namespaces.get_opt(&namespace.name).await {
-            Ok(None) => Ok(()),
-            other => Err(other.map(|left| e2e::yaml(&left)).map_err(|error| error.to_string())),
-        }
-    })
-    .await;
+    cluster.until_namespace_gone(&namespace.name).await;
     Ok(())
 }
 

@@ -277,14 +277,7 @@ async fn a_used_up_quota_is_named_costs_little_and_harms_nobody_else() -> Result
     elsewhere.create(&deployment("calm", 3)).await?;
     elsewhere.until_ready("calm").await;
     let calm = pace.elapsed();
-    let quota: ResourceQuota =
-        serde_json::from_value(json!({"metadata": {"name": "two-pods"}, "spec": {"hard": {"pods": "2"}}}))?;
-    namespace.create(&quota).await?;
-    namespace
-        .until("two-pods", "is counted", |quota: &ResourceQuota| {
-            quota.status.as_ref().is_some_and(|status| status.hard.is_some())
-        })
-        .await;
+    namespace.limit("two-pods", json!({"pods": "2"})).await?;
     let log = AuditLog::from_now()?;
     namespace.create(&deployment("web", 20)).await?;
 

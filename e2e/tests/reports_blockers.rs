@@ -7,7 +7,7 @@ use catena_api::{BasicDeployment, BlockedBy};
 use e2e::{
     CHAIN, Cluster, Namespace, WAIT_TIMEOUT, condition, deployment, eventually, is_true, kubectl, names,
 };
-use k8s_openapi::api::core::v1::{Pod, ResourceQuota};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
@@ -196,14 +196,7 @@ async fn a_rollout_that_does_not_move_is_reported_when_its_deadline_passes() -> 
 async fn a_quota_that_asks_for_a_limit_is_told_as_a_quota() -> Result<()> {
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("quota").await?;
-    let quota = json!({"metadata": {"name": "limits"}, "spec": {"hard": {"limits.cpu": "10"}}});
-    namespace.create::<ResourceQuota>(&serde_json::from_value(quota)?).await?;
-    // Until then, it refuses nothing.
-    namespace
-        .until_within(3 * WAIT_TIMEOUT, "limits", "is counted", |quota: &ResourceQuota| {
-            quota.status.as_ref().is_some_and(|status| status.hard.is_some())
-        })
-        .await;
+    namespace.limit("limits", json!({"limits.cpu": "10"})).await?;
     namespace.create(&deployment("web", 1)).await?;
 
     let says = |web: &BasicDeployment| {

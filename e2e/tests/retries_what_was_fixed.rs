@@ -45,13 +45,7 @@ mod long {
         let log = &AuditLog::from_now()?;
         let stories = CREATE.map(async |what| {
             let namespace = cluster.namespace("fixed").await?;
-            let quota = json!({"metadata": {"name": "none"}, "spec": {"hard": {what.2: "0"}}});
-            namespace.create::<ResourceQuota>(&serde_json::from_value(quota)?).await?;
-            namespace
-                .until("none", "is counted", |quota: &ResourceQuota| {
-                    quota.status.as_ref().is_some_and(|status| status.hard.is_some())
-                })
-                .await;
+            namespace.limit("none", json!({what.2: "0"})).await?;
             namespace.create(&deployment("web", 2)).await?;
             eventually("it backs off", LONG, async || match writes(log, what, &namespace, false)? {
                 refused if refused >= REFUSALS => Ok(()),

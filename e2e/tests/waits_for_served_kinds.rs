@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    BACKUP_BY, BACKUPS, COLLECTION_TIMEOUT, Cluster, Namespace, Release, WAIT_TIMEOUT, eventually,
-    force_release, is_protected, open_kind, protect, protecting, succeeds, until_nothing_is_protected,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, eventually, force_release, is_protected,
+    open_kind, protect, protecting, succeeds, until_nothing_is_protected,
 };
 use k8s_openapi::{
     api::core::v1::Namespace as CoreNamespace,
@@ -101,13 +101,7 @@ async fn an_object_whose_kind_is_not_served_for_a_while_is_not_taken_for_gone() 
     // Kubernetes deletes a namespace without the objects that it cannot see.
     let namespaces = cluster.all::<CoreNamespace>();
     namespaces.delete(&lost.name, &DeleteParams::default()).await?;
-    eventually("the namespace is gone", COLLECTION_TIMEOUT, async || {
-        match namespaces.get_opt(&lost.name).await {
-            Ok(None) => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
+    cluster.until_namespace_gone(&lost.name).await;
     serve(&cluster, &namespace, true).await?;
     force(&namespace).await?;
     until_gone(&namespace).await;

@@ -77,8 +77,9 @@ fn find(path: &str, schema: &Value, before: &Value, after: Option<&Value>, field
         }
         (before, Some(after)) if before == after => {}
         (before, after) => {
-            let field = LostField::new(path, before, schema);
-            fields.push(LostField { is_default: field.is_default && after.is_none(), ..field });
+            let mut field = LostField::new(path, before, schema);
+            field.is_default &= after.is_none();
+            fields.push(field);
         }
     }
 }

@@ -249,6 +249,20 @@ fn kinds(request: &str) -> Option<String> {
     })
 }
 
+/// The same command, which the end of the terminal does not end.
+fn under_nohup(command: &Command) -> Command {
+    let mut under = Command::new("nohup");
+    under.arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => under.env(name, value),
+            None => under.env_remove(name),
+        };
+    }
+    under.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    under
+}
+
 #[test]
 fn the_namespace_of_trials_is_removed_though_nobody_reads_of_it_and_the_terminal_is_gone() {
     let (template, wanted) = ("connects-template.yaml", "delete /api/v1/namespaces/contract-check-");
@@ -261,13 +275,7 @@ fn the_namespace_of_trials_is_removed_though_nobody_reads_of_it_and_the_terminal
         let kubeconfig = kubeconfig(&format!("http://{address}"), "");
         let mut command = catena("removed", &kubeconfig, &arguments).unwrap();
         if nohup {
-            let path = std::mem::replace(&mut command, Command::new("nohup"));
-            command.arg(path.get_program()).args(arguments);
-            command.env(
-                "KUBECONFIG",
-                path.get_envs().find(|(name, _)| *name == "KUBECONFIG").unwrap().1.unwrap(),
-            );
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command = under_nohup(&command);
         }
         let mut child = command.spawn().unwrap();
         let mut said = String::new();
@@ -279,21 +287,17 @@ fn the_namespace_of_trials_is_removed_though_nobody_reads_of_it_and_the_terminal
         };
         assert!(told("patch ", LIMIT), "{said}");
         assert!(send(signal, &child).unwrap().success());
-        if signal == "-HUP" && !nohup {
-            // A shell says it to its jobs before the terminal does.
-            assert!(told(wanted, LIMIT), "{said}");
-            assert!(send(signal, &child).unwrap().success());
-            thread::sleep(Duration::from_secs(1));
-            assert!(child.try_wait().unwrap().is_none(), "the namespace is being removed");
-            assert!(end(&child).unwrap().success());
-            assert_eq!(ended(&mut child).unwrap().code(), Some(1), "{signal}");
-            continue;
-        }
         if nohup {
             assert!(!told(wanted, Duration::from_secs(1)), "a hangup that is ignored ends nothing");
             assert!(end(&child).unwrap().success());
         }
         assert!(told(wanted, LIMIT), "{signal}: {:?}", child.try_wait());
+        if signal == "-HUP" {
+            // A shell says it to its jobs before the terminal does.
+            assert!(send(signal, &child).unwrap().success());
+            thread::sleep(Duration::from_secs(1));
+            assert!(child.try_wait().unwrap().is_none(), "the namespace is being removed");
+        }
         // Nobody answers, and whoever asks twice does not want to wait.
         assert!(end(&child).unwrap().success());
         assert_eq!(ended(&mut child).unwrap().code(), Some(1), "{signal}");
