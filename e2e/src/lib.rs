@@ -99,7 +99,7 @@ pub use protection::{
 pub use reader::Reader;
 pub use recording::{Recorded, Recording};
 pub use refusals::{forbid_unless, permit};
-pub use releases::{Release, helm, kinds_without_admission, shipped_template};
+pub use releases::{Release, helm, install_as, kinds_without_admission, shipped_template};
 pub use removals::{delete_namespace, replace_definition};
 pub use replicas::{Replicas, doubled};
 pub use route::Route;

@@ -20,6 +20,15 @@ pub async fn helm(arguments: &[&str]) -> Result<String> {
     output_of(helm.into(), "").await
 }
 
+/// Installs a second release of a chart in another namespace, as a user with their own rights.
+pub async fn install_as(user: &str, namespace: &str, controller: Controller, values: &Value) -> Result<()> {
+    let mut helm = Command::new(path_from("CATENA_HELM")?);
+    helm.args(["install", controller.name()]).arg(controller.chart()?);
+    helm.args(["--namespace", namespace, "--kube-as-user", user, "--values", "-"]);
+    output_of(helm.into(), &values.to_string()).await?;
+    Ok(())
+}
+
 /// A controller's release, changed or uninstalled until this is dropped.
 pub struct Release {
     controller: Controller,

@@ -211,6 +211,12 @@ async fn a_job_that_mounts_the_volume_is_waited_for() -> Result<()> {
     claim(&cluster, &namespace).await?;
     set.until_gone().await;
     let jobs = namespace.api::<Job>().list(&ListParams::default()).await?.items;
+    // Where a pod of the set has the volume, another node may not mount it.
+    let job = serde_json::to_value(&jobs)?;
+    let affinity = job.pointer("/0/spec/template/spec/affinity/podAffinity").context("it goes anywhere")?;
+    let term = &affinity["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"];
+    let pod = json!({"matchLabels": {"statefulset.kubernetes.io/pod-name": "db-0"}});
+    assert_eq!((&term["labelSelector"], &term["topologyKey"]), (&pod, &json!("kubernetes.io/hostname")));
     let succeeded = jobs.iter().filter_map(|job| job.status.as_ref()?.succeeded).sum::<i32>();
     assert_eq!((jobs.len(), succeeded), (1, 1));
     cluster.all::<PersistentVolume>().delete(&namespace.name, &DeleteParams::default()).await?;

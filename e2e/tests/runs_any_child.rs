@@ -7,10 +7,10 @@ use e2e::{
     Cluster, DEPLOYMENTS, JobReplicas, Namespace, Release, WAIT_TIMEOUT, another_image, child_example,
     commands, condition, deployment, eventually, image, uids,
 };
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
 use kube::{
     ResourceExt,
-    api::{DeleteParams, DynamicObject, ListParams, PostParams},
+    api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
     core::{GroupVersionKind, TypeMeta},
     discovery::ApiResource,
 };
@@ -133,6 +133,23 @@ async fn comes_back(namespace: &Namespace, kind: &ApiResource) -> Result<()> {
     Ok(())
 }
 
+/// What somebody adds to a container is removed, although an apply would leave it there.
+async fn loses_what_others_add(namespace: &Namespace) -> Result<()> {
+    let children = namespace.api::<Deployment>();
+    let template = |child: Deployment| child.spec.map(|spec| spec.template);
+    let before = template(children.get("web").await?);
+    let name = before.clone().and_then(|pod| pod.spec).context("no pod")?.containers.remove(0).name;
+    let added = json!({"name": name, "command": ["added"], "env": [{"name": "ADDED", "value": "1"}]});
+    let change = json!({"spec": {"template": {"spec": {"containers": [added]}}}});
+    children.patch("web", &PatchParams::default(), &Patch::Strategic(change)).await?;
+    eventually("the child is as before", WAIT_TIMEOUT, async || {
+        let now = template(children.get("web").await.map_err(|error| error.to_string())?);
+        if now == before { Ok(()) } else { Err(format!("{now:?}")) }
+    })
+    .await;
+    Ok(())
+}
+
 async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result<()> {
     release.change(&values(kind)?).await?;
     DEPLOYMENTS.until_ready(cluster).await;
@@ -170,6 +187,9 @@ async fn lives_with(cluster: &Cluster, release: &Release, kind: &Kind) -> Result
             commands::condition_of(back, "Succeeded").is_some_and(|told| told.status == "True")
         })
         .await;
+    if kind.example == DEPLOYMENT.example {
+        loses_what_others_add(&namespace).await?;
+    }
     let before = until_serving(&namespace, 4, &one).await;
 
     release.change(&renamed(values(kind)?)).await?;
@@ -211,7 +231,7 @@ async fn is_told_of_a_breach(cluster: &Cluster, release: &Release) -> Result<()>
                 .is_some_and(|status| status.observed_generation == web.metadata.generation && !status.ready)
         })
         .await;
-    let child = namespace.api::<k8s_openapi::api::apps::v1::Deployment>().get("web").await?;
+    let child = namespace.api::<Deployment>().get("web").await?;
     assert_eq!(child.spec.replicas, Some(1), "it was written to");
     Ok(())
 }

@@ -43,6 +43,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end }}
 
+{{/* The labels of a hook's pod: it is none of those that the release's selectors find. */}}
+{{- define "catena.hookLabels" -}}
+{{- $own := dict "app.kubernetes.io/component" .component "catena.dev/hook-of" (include "catena.fullname" .chart) }}
+{{- toYaml (merge $own (omit (default dict .chart.Values.podLabels) "app.kubernetes.io/name" "app.kubernetes.io/instance")) }}
+{{- end }}
+
 {{/* The name of the objects of helm test; a Service's name has at most 63 characters. */}}
 {{- define "catena.testName" -}}
 {{- printf "%s-test" (include "catena.fullname" . | trunc 58 | trimSuffix "-") }}

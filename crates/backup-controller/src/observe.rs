@@ -81,7 +81,8 @@ impl Observer {
                 let read = self.large_objects.read(&self.client, &target).await?;
                 let Some((answer, turn)) = read else { return Ok(None) };
                 if is_deleted {
-                    if let Some((recorded, state)) = self.held(&settings, &kind, &target, answer).await? {
+                    let read = self.held(&settings, &kind, &target, answer, &backoffs).await?;
+                    if let Some((recorded, state)) = read {
                         (kind, held) = (recorded, Some(state));
                     }
                 } else {
@@ -134,6 +135,7 @@ impl Observer {
         kind: &Arc<ProtectedKind>,
         target: &DynamicRow<Row>,
         answer: live::Answer,
+        backoffs: &Backoffs,
     ) -> Result<Option<(Arc<ProtectedKind>, Held)>, Error> {
         let ObjectId { name, uid, .. } = ObjectId::of(target);
         let resource = target.resource();
@@ -165,6 +167,8 @@ impl Observer {
             None
         } else if let Some(problem) = answer.unreadable {
             Some(Situation::Unusable(Unusable::OutOfReach(problem.into())))
+        } else if backoffs.everything().is_some() {
+            Some(Situation::Unread)
         } else {
             let (client, templates) = (&self.client, &settings.templates);
             let recorded = status.as_ref().map_or(0, |status| status.begun_by(&kind.policy));

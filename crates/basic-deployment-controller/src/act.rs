@@ -6,7 +6,7 @@ use basic_deployment_controller::{
     child::Child,
     decide::Action,
     desired::Desired,
-    drift::changed_field,
+    drift::{changed_field, means_the_same, replaced_lists},
     error::{Error, Refusal},
     handed::Handed,
     observed::Observed,
@@ -207,7 +207,16 @@ impl Executor {
             field.unwrap_or_else(|| "a field".to_owned())
         });
         let writes = self.writer.for_object(own).undoing(undone.as_deref());
-        let answer = writes.apply(&observed.place(&desired.kind), &object).await?;
+        let place = observed.place(&desired.kind);
+        let mut answer = writes.apply(&place, &object).await?;
+        let seen = desired.seen_in(&answer);
+        let is_settled = observed.settled_as.as_ref().is_some_and(|settled| means_the_same(settled, &seen));
+        if let Some(child) = child.filter(|_| !is_settled)
+            && let Some(mut lists) = replaced_lists(&desired.comparable(), &seen)
+        {
+            lists["metadata"] = json!(child.id());
+            answer = writes.merged(&place, &lists).await?;
+        }
         self.memory.settled(own.uid, desired, desired.seen_in(&answer));
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
         self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));

@@ -58,6 +58,23 @@ pub fn added_keys(child: &Child, desired: &Desired) -> Option<(String, Value)> {
     Some((first?, patch))
 }
 
+/// The lists that a child does not have as they were applied. To those whose items have keys, and to their items, an apply leaves
+/// what others have added. What only the server adds, it adds again.
+#[must_use]
+pub fn replaced_lists(wanted: &Value, seen: &Value) -> Option<Value> {
+    match (wanted, seen) {
+        (Value::Object(fields), Value::Object(seen)) => {
+            let differing = |(name, value): (&String, &Value)| {
+                Some((name.clone(), replaced_lists(value, seen.get(name)?)?))
+            };
+            let lists: Map<_, _> = fields.iter().filter_map(differing).collect();
+            (!lists.is_empty()).then(|| lists.into())
+        }
+        (Value::Array(_), Value::Array(_)) if !means_the_same(wanted, seen) => Some(wanted.clone()),
+        _ => None,
+    }
+}
+
 /// The first field that differs. `may_be_added`: the values that may have been added to the objects in lists.
 fn first_difference(
     wanted: &Value,

@@ -51,7 +51,7 @@ impl Executor {
                 Ok(Requeue::Written)
             }
             Action::PassOver(names) => self.pass_over(set, names),
-            Action::Create { revision, slots } => {
+            Action::Create { revision, slots } | Action::Recreate { revision, slots } => {
                 let create = |slot| self.create(set, &revision, slot);
                 let mut batch = Batch::run(slots, create, Error::is_for_its_name).await;
                 let tried = batch.failed.len();

@@ -59,7 +59,7 @@ impl Controller for ReplicaSets {
 
     /// For creates, the key changes when a pod goes, because a quota may then have room for another one.
     fn retry_key(&self, set: &BasicReplicaSet, step: &'static str) -> u64 {
-        if step != step::CREATE {
+        if !step::CREATING.contains(&step) {
             return 0;
         }
         let digest = BuildHasherDefault::<DefaultHasher>::default();

@@ -107,7 +107,7 @@ impl Observed {
     /// Whether a step failed for so many slots or pods that it will fail for another one, too.
     #[must_use]
     pub fn is_in_vain(&self, step: &str) -> bool {
-        self.backoffs.backing_off_items(step) >= MAX_FAILED_ITEMS + self.wanted()
+        self.backoffs.backing_off_items(step).count() >= MAX_FAILED_ITEMS + self.wanted()
     }
 
     /// The number of pods that the set has or may have, but that are not among [`Self::pods`]: no others are created in

@@ -124,12 +124,14 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
 fn why_unreplaced(observed: &Observed, last_served: Option<&LastServed>, available: i32) -> Option<String> {
     let is_short = available < number(Budget::of(&observed.set.spec).least());
     let present = observed.revision.as_deref().ok();
-    let is_unused =
-        |served: &&LastServed| is_short && observed.former.is_none() && Some(&*served.revision) != present;
-    let why = if last_served.filter(is_unused)?.pod.is_empty() {
-        "a rendering of more than 256 KiB is not recorded in status.lastServed"
-    } else {
-        "status.lastServed.pod is not what it rendered"
+    let served = last_served.filter(|served| is_short && Some(&*served.revision) != present)?;
+    let why = match (&observed.former, observed.backoffs.step_failure(step::RECREATE)) {
+        (Some(_), None) => return None,
+        (Some(_), Some(refused)) => &refused.message,
+        (None, _) if served.pod.is_empty() => {
+            "a rendering of more than 256 KiB is not recorded in status.lastServed"
+        }
+        (None, _) => "status.lastServed.pod is not what it rendered",
     };
     Some(format!(
         "; pods of the revision that served last are not made again, because {why}: correct spec, or set it back"
@@ -187,6 +189,11 @@ pub fn next_blocker(observed: &Observed) -> Option<Duration> {
 /// is not reported while the set is complete, nor is a skipped slot while there are others.
 fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
     let backoffs = &observed.backoffs;
+    // Where that of the present revision is created instead, it is only told beside what becomes of them.
+    let is_told_beside = |failure: &&Failure| {
+        let recreates = backoffs.step_failure(step::RECREATE) == Some(*failure);
+        recreates && observed.revision.is_ok() && backoffs.everything().is_none()
+    };
     let of_step = if is_complete && backoffs.everything().is_none() {
         None
     } else {
@@ -196,7 +203,11 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
             let is_ending = |pod: &PodRow| matches!(pod.state, PodState::Terminating(_));
             observed.pods.iter().any(|pod| &*pod.uid == uid && !is_ending(pod))
         };
-        backoffs.failure().or(of_place).or(backoffs.item_failure(step::DELETE, stays))
+        backoffs
+            .failure()
+            .filter(|failure| !is_told_beside(failure))
+            .or(of_place)
+            .or(backoffs.item_failure(step::DELETE, stays))
     };
     let refused = observed.revision.as_ref().err();
     of_step.cloned().or_else(|| refused.map(|error| Failure::stalled(error.reason, &*error.message)))

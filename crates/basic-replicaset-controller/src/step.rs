@@ -10,6 +10,10 @@ pub const DELETE: &str = "delete";
 pub const LOOK_UP: &str = "lookUp";
 /// Marking a pod of the set.
 pub const MARK: &str = "mark";
+/// Creating pods again of the revision that served last; an item is a slot.
+pub const RECREATE: &str = "recreate";
+/// Both of them.
+pub const CREATING: [&str; 2] = [CREATE, RECREATE];
 /// Refreshing the version in the owner references of pods; an item is a pod's uid.
 pub const REFRESH_OWNER: &str = "refreshOwner";
 /// Writing the status.

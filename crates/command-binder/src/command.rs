@@ -183,7 +183,7 @@ fn find(
     let not_yet = |why: &str| Verdict::refused(reason::WAITING_FOR_OTHERS, why.to_owned());
     let is_due = is_true(kind.after.as_ref())
         .map_err(|error| not_yet(&format!("it cannot be determined whether it may be bound yet: {error}")))?;
-    if !is_due {
+    if !is_due && owner.is_none() {
         return Err(not_yet("it is bound once the expression `after` of its kind is true"));
     }
     let read = target.read(&object).map(Some);

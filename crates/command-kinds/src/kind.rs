@@ -181,13 +181,8 @@ impl CommandKind {
     /// Whether only the spec of an object tells whether it is bound, and to what: each change of it gives a new generation.
     #[must_use]
     pub fn is_judged_by_spec(&self) -> bool {
-        let target =
-            self.target.iter().flat_map(|TargetReference { name, namespace, uid, kind, group, .. }| {
-                [namespace, uid, kind, group].into_iter().flatten().chain([name])
-            });
         let refuse = self.refuse.iter().map(|refusal| &refusal.when);
-        let mut read =
-            target.chain(&self.filter).chain(&self.after).chain(refuse).flat_map(Expression::fields);
+        let mut read = self.naming().chain(&self.after).chain(refuse).flat_map(Expression::fields);
         let is_by_spec = self.selector.is_none() && self.refuse_finalizers.is_empty();
         is_by_spec && !read.any(|field| ["metadata", "status"].contains(&&**field))
     }
@@ -222,13 +217,24 @@ impl CommandKind {
     }
 }
 
+impl Description {
+    /// What tells whether an object is a command, and of which target.
+    fn naming(&self) -> impl Iterator<Item = &Expression> {
+        let target =
+            self.target.iter().flat_map(|TargetReference { name, namespace, uid, kind, group, .. }| {
+                [namespace, uid, kind, group].into_iter().flatten().chain([name])
+            });
+        target.chain(&self.filter)
+    }
+}
+
 impl DescriptionFile {
     fn compile(self, fields: &Fields<'_>) -> Result<Description, String> {
         self.check(fields)?;
         let refuse = self.refuse.into_iter().enumerate().map(|(index, Refusal { when, message })| {
             Ok(Refusal { when: fields.compile(&format!("refuse[{index}].when"), &when)?, message })
         });
-        Ok(Description {
+        let description = Description {
             mode: self.mode,
             selector: self.selector.filter(|selector| !selector.is_empty()),
             filter: fields.optional("filter", self.filter.as_ref())?,
@@ -241,7 +247,12 @@ impl DescriptionFile {
             controller: self.controller,
             block_owner_deletion: self.block_owner_deletion,
             reports_bound: self.reports_bound,
-        })
+        };
+        let is_judged_by_status =
+            description.naming().flat_map(Expression::fields).any(|field| field == "object.status");
+        let problem = "does not go with a filter or target that reads object.status, which no admission policy judges; let them read metadata and spec";
+        fields.check(description.run.is_none() || !is_judged_by_status, "run", problem)?;
+        Ok(description)
     }
 
     /// Whether its parts fit together.

@@ -162,13 +162,16 @@ impl Rule {
     /// # Errors
     /// When it is unknown whether one applies.
     pub fn first(rules: &[Self], inputs: &Inputs<'_>) -> Result<Option<Told>, String> {
-        for rule in rules {
-            if rule.when.bool(&inputs.variables()).map_err(|error| error.to_string())? {
-                let reason = rule.reason.clone();
-                return Ok(Some(Told { reason, message: rule.message(inputs) }));
-            }
-        }
-        Ok(None)
+        rules.iter().find_map(|rule| rule.told(inputs).transpose()).transpose()
+    }
+
+    /// What this rule tells if it applies.
+    ///
+    /// # Errors
+    /// When that is unknown.
+    pub fn told(&self, inputs: &Inputs<'_>) -> Result<Option<Told>, String> {
+        let applies = self.when.bool(&inputs.variables()).map_err(|error| error.to_string())?;
+        Ok(applies.then(|| Told { reason: self.reason.clone(), message: self.message(inputs) }))
     }
 
     fn message(&self, inputs: &Inputs<'_>) -> String {

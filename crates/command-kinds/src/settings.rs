@@ -135,6 +135,27 @@ mod tests {
     }
 
     #[test]
+    fn a_command_that_is_carried_out_is_not_chosen_by_its_status() {
+        let problems = |more: Value, runs: bool| {
+            let mut kind = entry("drains", "drains", "object.spec.target");
+            kind.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            if runs {
+                let patch = "spec: {at: {{ command.metadata.creationTimestamp }}}";
+                kind["run"] = json!({"patch": patch, "succeeded": "target.status.ready"});
+            }
+            read(&json!([kind])).problems
+        };
+        let by_status = json!({"filter": "object.status.?approved.orValue(false)"});
+        let refused = problems(by_status.clone(), true).join("; ");
+        assert!(refused.starts_with("kinds[drains].run: ") && refused.contains("object.status"), "{refused}");
+        assert!(!problems(json!({"filter": "object.?status.hasValue()"}), true).is_empty());
+        let by_spec = json!({"filter": "object.spec.status == 'approved'"});
+        for (more, runs) in [(by_status, false), (by_spec, true), (json!({}), true)] {
+            assert_eq!(problems(more, runs), Vec::<String>::new());
+        }
+    }
+
+    #[test]
     fn kinds_that_differ_in_id_and_resource_are_no_duplicates() {
         let name = "object.spec.target";
         let mut other_group = entry("foreign", "restarts", name);

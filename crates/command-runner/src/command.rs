@@ -15,6 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use operator_kit::report::Conditions;
 use operator_watch::{DynamicRow, PrunedObject};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// The types of the conditions of a command that are this controller's.
@@ -44,7 +45,7 @@ pub struct CommandRow {
     pub annotated: CommandStatus,
     /// The finalizers that its deletion waits for, if that has begun.
     pub finalizers: Vec<String>,
-    /// All of it but its status, for expressions. Of most commands, which have ended, it is not kept.
+    /// All of it but its status, for expressions: of those that are bound and have not ended, which alone can run.
     pub object: Option<Arc<Value>>,
 }
 
@@ -79,7 +80,7 @@ impl CommandRow {
         let mut object = kind.whole(object);
         let status = object.as_object_mut().and_then(|fields| fields.remove("status"));
         let (status, annotated) =
-            (reported(status.unwrap_or_default()), run_record(&metadata).map(reported).unwrap_or_default());
+            (reported(&status.unwrap_or_default()), reported(&run_record(&metadata).unwrap_or_default()));
         let whole = Object(&object);
         let is_command = kind.filter.as_ref().is_none_or(|filter| whole.holds(filter).unwrap_or(false));
         let target = kind.target.as_ref().filter(|_| is_command).map(|target| target.read(&whole));
@@ -104,7 +105,7 @@ impl CommandRow {
             finalizers,
             object: None,
         };
-        row.object = (!row.has_ended()).then(|| Arc::new(object));
+        row.object = (row.target_id().is_some() && !row.has_ended()).then(|| Arc::new(object));
         row
     }
 
@@ -153,10 +154,26 @@ impl CommandRow {
     }
 }
 
-/// The part of a status that is this controller's.
-fn reported(status: Value) -> CommandStatus {
-    let mut status: CommandStatus = serde_json::from_value(status).unwrap_or_default();
-    status.conditions = Conditions::of_types(&status.conditions, &REPORTED);
+/// The part of a status that is this controller's. Whatever else it holds, and a field that cannot be read, hide no other one.
+fn reported(status: &Value) -> CommandStatus {
+    fn read<T: DeserializeOwned>(value: &Value) -> Option<T> {
+        T::deserialize(value).ok()
+    }
+    let conditions = status["conditions"].as_array().into_iter().flatten().filter_map(|condition| {
+        let mut condition = condition.as_object()?.clone();
+        let time = condition.entry("lastTransitionTime").or_insert(Value::Null);
+        if read::<Time>(time).is_none() {
+            *time = json!(Timestamp::MAX);
+        }
+        read(&condition.into())
+    });
+    let mut status = CommandStatus {
+        observed_generation: read(&status["observedGeneration"]),
+        start_time: read(&status["startTime"]),
+        completion_time: read(&status["completionTime"]),
+        progress: read(&status["progress"]),
+        conditions: Conditions::of_types(&conditions.collect::<Vec<_>>(), &REPORTED),
+    };
     // As long as none has a generation, they are the defaults of the definition; but an end is one, whoever has told it.
     if !has_generation(&status) && !has_ended(&status) {
         status.conditions.clear();

@@ -47,7 +47,7 @@ pub fn plan(
     };
     let label = || Change::Label(keys::REPLICA_SET_UID.into(), Some(set.meta.uid.clone()));
     process.plan = match action {
-        Action::Create { revision, slots } => {
+        Action::Create { revision, slots } | Action::Recreate { revision, slots } => {
             let create = |(number, slot)| {
                 let suffix = scope.has(Sabotage::NamesAtRandom).then(|| server.version().0 + number);
                 write(Some(Process::place(slot)), None, Operation::Create(pod(set, &revision, slot, suffix)))

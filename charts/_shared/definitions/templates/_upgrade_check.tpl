@@ -104,11 +104,7 @@ spec:
   template:
     metadata:
       labels:
-        {{- with omit (default dict .Values.podLabels) "app.kubernetes.io/name" "app.kubernetes.io/instance" }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
-        app.kubernetes.io/component: upgrade-check
-        catena.dev/hook-of: {{ include "catena.fullname" . | quote }}
+        {{- include "catena.hookLabels" (dict "chart" . "component" "upgrade-check") | nindent 8 }}
       {{- with .Values.podAnnotations }}
       annotations:
         {{- toYaml . | nindent 8 }}

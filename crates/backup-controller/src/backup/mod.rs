@@ -28,6 +28,8 @@ pub use target::Target;
 pub enum Situation {
     /// There is none, and none can be created or judged.
     Unusable(Unusable),
+    /// It cannot be read at present: this pass only reports why.
+    Unread,
     /// There is none; this one would be the next.
     Absent {
         /// The number of its attempt.
@@ -130,7 +132,7 @@ impl Situation {
     pub fn last(&self) -> Option<&Try> {
         match self {
             Self::There { last, .. } | Self::Failed { last, .. } | Self::Unfinished { last } => Some(last),
-            Self::Unusable(_) | Self::Absent { .. } => None,
+            Self::Unusable(_) | Self::Unread | Self::Absent { .. } => None,
         }
     }
 }

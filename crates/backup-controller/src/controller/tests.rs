@@ -19,7 +19,14 @@ use crate::{
 
 /// The controller in a cluster without backups and without their namespace, which serves their kind or not.
 fn controller(is_served: bool, memory: &Memory) -> (ProtectedObjects, crate::mock_server::Log) {
-    let (client, log) = answering(Some(DATE), move |sent| answer(is_served, sent));
+    over(memory, move |sent| answer(is_served, sent))
+}
+
+fn over(
+    memory: &Memory,
+    answer: impl Fn(&Sent) -> Answer + Send + Sync + 'static,
+) -> (ProtectedObjects, crate::mock_server::Log) {
+    let (client, log) = answering(Some(DATE), answer);
     let (writer, events) = (Writer::over(client.clone(), MANAGER), Events::over(client.clone(), MANAGER));
     let (watches, triggers) = (Watches::default(), Triggers::default());
     let backups = BackupWatches::new(client.clone(), watches.clone(), triggers.clone());
@@ -66,4 +73,29 @@ async fn a_backup_without_its_namespace_is_refused_and_none_is_created_while_its
             assert_eq!((sent.count(), refusals), (creates, pass_number * u32::from(is_served)));
         }
     }
+}
+
+#[tokio::test]
+async fn an_object_whose_backup_cannot_be_read_says_why_it_is_held() {
+    let memory = Memory::default();
+    let broken = "conversion webhook for ops.example/v1, Kind=Backup failed";
+    let (controller, log) = over(&memory, move |sent| {
+        let is_backup = !sent.uri.starts_with("/api/v1/");
+        if is_backup && sent.verb == "GET" {
+            return Answer::Json(500, json!({"kind": "Status", "code": 500, "message": broken}));
+        }
+        answer(true, sent)
+    });
+    let target = watched(&settings(TEMPLATE, "backups"), &target("shop"));
+    let failure: operator_watch::Failure =
+        controller.observe(target.clone(), Backoffs::default()).await.unwrap_err().into();
+    drop(log.take());
+    let observed = controller.observe(target, Backoffs::of_everything(failure)).await.unwrap();
+    let action = controller.decide(&observed);
+    assert!(matches!(action, Action::Hold { tell: true, .. }), "{action:?}");
+    controller.act(observed, action).await.map_err(|error| error.reason()).unwrap();
+    let told: Vec<_> = log.take().into_iter().filter(|sent| sent.verb != "GET").collect();
+    let [told] = &told[..] else { panic!("{told:?}") };
+    let annotation = told.body["metadata"]["annotations"]["catena.dev/backup-status"].as_str().unwrap();
+    assert!(annotation.contains("Blocked") && annotation.contains(broken), "{annotation}");
 }

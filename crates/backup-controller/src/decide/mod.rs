@@ -115,6 +115,15 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let why = "its entry no longer protects objects, and no backup can be created";
             given_up(None, &format!("{why}: {problem}"))
         }
+        Some(Situation::Unread) if !kind.protect && held.left(held.told_since(), kind.deadline).is_zero() => {
+            given_up(None, "its entry no longer protects objects, and its backup cannot be read")
+        }
+        Some(Situation::Unread) => match (&held.status, observed.backoffs.everything()) {
+            // Its pause goes on.
+            (Some(status), _) if status.state == State::Failed => hold(held, status.clone(), LOOK_INTERVAL),
+            (status, Some(failure)) => blocked(status.as_ref().map_or(1, |status| status.attempt), failure),
+            (_, None) => Action::Settle,
+        },
         Some(without @ (Situation::Absent { .. } | Situation::Unusable(_))) => {
             if let Some(why) = tried_in_vain(kind, held, 0) {
                 return given_up(None, &why);

@@ -39,6 +39,13 @@ pub enum Action {
         /// Their slots.
         slots: Vec<u32>,
     },
+    /// Create pods again of the revision that served last.
+    Recreate {
+        /// That revision.
+        revision: String,
+        /// Their slots.
+        slots: Vec<u32>,
+    },
     /// Delete these pods.
     Delete(Vec<Arc<PodRow>>),
     /// Refresh the version in the owner references of these pods.
@@ -73,6 +80,7 @@ impl Action {
         match self {
             Self::Adopt(_) => step::ADOPT,
             Self::Create { .. } | Self::PassOver(_) | Self::Refuse(_) => step::CREATE,
+            Self::Recreate { .. } => step::RECREATE,
             Self::Delete(_) => step::DELETE,
             Self::RefreshOwner(_) => step::REFRESH_OWNER,
             Self::Mark { .. } => step::MARK,
@@ -169,36 +177,40 @@ fn replace(observed: &Observed) -> Option<Action> {
     let ended = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
     // Those that are over are still here only because they cannot be deleted.
     let (over, just_ended): (Vec<_>, Vec<_>) = ended.partition(|pod| observed.is_over(pod));
-    // What served last comes first, and with a broken template it is all that can be created.
-    let former = observed.former.as_ref().filter(|_| pods.missing_former > 0 || observed.revision.is_err());
+    // What served last comes first, and with a broken template it is all that can be created. While that is refused, the present
+    // revision replaces it as if it were there.
+    let comes_first = pods.missing_former > 0 && !observed.backoffs.is_backing_off(step::RECREATE);
+    let former = observed.former.as_ref().filter(|_| comes_first || observed.revision.is_err());
     // Until they are gone, terminating pods that are awaited are old ones.
     let awaited = observed.awaited().unwrap_or(0);
-    let missing = if pods.missing_former > 0 {
+    let missing = if comes_first {
         pods.missing_former.min(budget.most(pods.old()).saturating_sub(pods.total() + awaited))
     } else {
-        budget.creatable(pods.updated.len(), pods.outdated.len() + awaited)
+        budget.creatable(pods.updated.len(), pods.old() + awaited)
     };
     let missing = missing.min(budget.room_beside(pods.stubborn.len() + over.len(), pods.total()));
     let missing = missing.saturating_sub(just_ended.len() + observed.unseen());
-    if missing == 0 || waits_to_create(observed) {
+    let step = if former.is_some() { step::RECREATE } else { step::CREATE };
+    if missing == 0 || waits_to_create(observed, step) {
         return None;
     }
     // In a moment, they are orphans to adopt, or gone; an additional pod would stay.
     if let Some(time) = observed.succession {
         return Some(Action::Wait(time));
     }
-    Some(match former.map_or(observed.revision.as_ref(), Ok) {
-        Ok(revision) => {
-            Action::Create { revision: revision.clone(), slots: free_slots(observed, missing.min(BATCH)) }
-        }
-        Err(error) => Action::Refuse(error.clone()),
+    let slots = free_slots(observed, missing.min(BATCH));
+    Some(match (former, &observed.revision) {
+        (Some(former), _) => Action::Recreate { revision: former.clone(), slots },
+        (None, Ok(revision)) => Action::Create { revision: revision.clone(), slots },
+        (None, Err(error)) => Action::Refuse(error.clone()),
     })
 }
 
-/// Whether no pod is to be created now: because of a failure, or because others may be adopted first.
-fn waits_to_create(observed: &Observed) -> bool {
+/// Whether no pod is to be created now: because of a failure of that step, or because others may be adopted first.
+fn waits_to_create(observed: &Observed, step: &str) -> bool {
     let takes_back_first = observed.backoffs.is_backing_off(step::ADOPT) && !observed.orphans.is_empty();
-    takes_back_first || observed.backoffs.is_backing_off(step::CREATE) || observed.is_in_vain(step::CREATE)
+    let is_in_vain = step::CREATING.iter().any(|step| observed.is_in_vain(step));
+    takes_back_first || observed.backoffs.is_backing_off(step) || is_in_vain
 }
 
 /// The lowest slots without a pod, not even a terminating one, because names follow from slots. A slot whose name
@@ -206,9 +218,9 @@ fn waits_to_create(observed: &Observed) -> bool {
 fn free_slots(observed: &Observed, count: usize) -> Vec<u32> {
     let looked_at = observed.taken.iter().map(|taken| taken.slot);
     let taken: BTreeSet<u32> = observed.pods.iter().filter_map(|pod| pod.slot).chain(looked_at).collect();
-    let is_free = |slot: &u32| {
-        !taken.contains(slot) && !observed.backoffs.is_item_backing_off(step::CREATE, &slot.to_string())
-    };
+    let held = step::CREATING.iter().flat_map(|step| observed.backoffs.backing_off_items(step));
+    let held: BTreeSet<&str> = held.collect();
+    let is_free = |slot: &u32| !taken.contains(slot) && !held.contains(&*slot.to_string());
     (0..).filter(is_free).take(count).collect()
 }
 

@@ -51,12 +51,11 @@ impl Verdict {
 /// What is told of one that does not run now.
 pub fn judge(observed: &Observed) -> Result<Value, Verdict> {
     let (command, now) = (&observed.command, observed.now);
-    let (row, target) = (&command.row, observed.found());
-    if let (Some(Err(problem)), Owner::Other(_)) = (&row.target, &row.owner) {
+    let (row, target, has_run) = (&command.row, observed.found(), observed.has_run());
+    if let (Some(Err(problem)), Owner::Other(_), false) = (&row.target, &row.owner, has_run) {
         let message = format!("the command cannot be read: {problem}; delete it and create a corrected one");
         return Err(Verdict::fails(reason::MALFORMED, message));
     }
-    let has_run = observed.has_run();
     if let Some(superseded) = target.and_then(|target| superseded(observed, target, has_run)) {
         return Err(superseded);
     }
@@ -171,7 +170,7 @@ fn inputs<'o>(command: &'o Command, target: &'o Target, now: Timestamp) -> Input
 /// What is told of a command that ran. What cannot be determined is still running.
 fn outcome(command: &Command, target: &Target, now: Timestamp) -> Verdict {
     let (run, inputs) = (&command.row.run, inputs(command, target, now));
-    if let Ok(Some(failed)) = Rule::first(&run.failed, &inputs) {
+    if let Some(failed) = run.failed.iter().find_map(|rule| rule.told(&inputs).ok()?) {
         return Verdict::of(Some(false), failed);
     }
     let (succeeded, reason, message) = if run.succeeded.bool(&inputs.variables()).unwrap_or(false) {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     command::Command,
-    fixtures::{NOW, command, kind, observed, shop},
+    fixtures::{NOW, command, kind, merge, observed, shop},
     line::{concerned, is_same},
     observed::Look,
 };
@@ -248,7 +248,7 @@ fn one_that_cannot_run_ends_nobody() {
     assert_eq!(reason_of(&observed(&refused, &[&old, &refused], shop(&[], &closed))), fails("Closed"));
     let never_ran = json!({"status": {"startTime": null}});
     let mut status = status(NOW, "False", "Closed");
-    crate::fixtures::merge(&mut status, &never_ran);
+    merge(&mut status, &never_ran);
     let refused = rollback("refused", 30, &status);
     let next = observed(&old, &[&old, &refused], shop(&[], &json!({})));
     assert!(matches!(decide(&next), Action::Run(_)));
@@ -345,7 +345,7 @@ fn a_report_is_compared_with_the_record_that_it_is_written_to() {
         Observed { takes_status: Some(false), ..observed(&one, &[&one], paused) }
     };
     let Action::Report(status) = decide(&seen(&forged)) else { panic!("no report") };
-    crate::fixtures::merge(&mut forged, &annotated("one", &json!(status)));
+    merge(&mut forged, &annotated("one", &json!(status)));
     assert_eq!(decide(&seen(&forged)), Action::Wait(LOOK_INTERVAL));
 }
 
@@ -451,6 +451,10 @@ fn only_what_is_bound_to_the_object_that_it_names_runs() {
     }
     let odd = with(&json!({"spec": {"target": ""}}));
     assert_eq!(reason_of(&observed(&odd, &[&odd], Look::None)), fails("Malformed"));
+    // Whoever creates a corrected one would repeat it, and a mistake of the settings can be corrected.
+    let mut ran = started(11);
+    merge(&mut ran, &json!({"spec": {"target": ""}}));
+    assert_eq!(reason_of(&observed(&with(&ran), &[&with(&ran)], Look::None)), waits("InvalidReference"));
 }
 
 #[test]
@@ -476,7 +480,7 @@ fn that_a_new_command_waits_for_an_older_one_is_not_reported_at_once() {
 fn a_deadline_ends_what_has_not_succeeded_by_then_and_nothing_else() {
     let with = |more: &Value| {
         let mut object = json!({"spec": {"deadline": 60}});
-        crate::fixtures::merge(&mut object, more);
+        merge(&mut object, more);
         command(&kind("restarts", &json!({})), "one", 10, &object)
     };
     let waiting = with(&json!({}));
@@ -559,6 +563,44 @@ fn a_command_has_ended_or_started_if_either_of_its_records_says_so() {
 }
 
 #[test]
+fn what_somebody_else_writes_into_a_status_hides_no_report() {
+    let others = json!([
+        "a text", {"type": "Audited", "status": "True"},
+        {"type": "Ready", "status": "True", "lastTransitionTime": "9999-12-31T23:59:59Z"},
+    ]);
+    for (field, value) in [("progress", json!(5)), ("completionTime", json!("9999-12-31T23:59:59Z"))] {
+        let mut done = ended();
+        done["status"][field] = value;
+        let conditions = done["status"]["conditions"].as_array_mut().unwrap();
+        conditions[0].as_object_mut().unwrap().remove("lastTransitionTime");
+        conditions.extend(others.as_array().unwrap().iter().cloned());
+        let done = command(&kind("restarts", &json!({})), "one", 10, &done);
+        assert!(done.row.has_started() && done.row.has_ended(), "{field}");
+        assert_eq!(decide(&observed(&done, &[&done], shop(&[], &json!({})))), Action::Settle);
+    }
+}
+
+#[test]
+fn only_of_what_can_run_the_object_is_kept() {
+    let with = |more: &Value| command(&kind("restarts", &json!({})), "one", 10, more);
+    assert!(with(&json!({})).row.object.is_some());
+    for more in [json!({"metadata": {"ownerReferences": []}}), ended()] {
+        assert!(with(&more).row.object.is_none(), "{more}");
+    }
+}
+
+#[test]
+fn a_rule_without_a_value_hides_no_failure_that_another_one_finds() {
+    let rules = json!([
+        {"when": "target.status.error != ''", "reason": "Erred", "message": ""},
+        {"when": "target.status.broken", "reason": "Broken", "message": "it is broken"},
+    ]);
+    let one = command(&kind("restarts", &json!({"failed": rules})), "one", 10, &started(11));
+    let broken = shop(&[&one], &json!({"status": {"broken": true}}));
+    assert_eq!(reason_of(&observed(&one, &[&one], broken)), fails("Broken"));
+}
+
+#[test]
 fn what_has_a_status_is_reported_nowhere_else_for_lack_of_a_right() {
     let unread = StatusSchema { is_unread: true, ..StatusSchema::default() };
     let read = StatusSchema { takes_conditions: true, takes_run: true, is_unread: false };
@@ -584,7 +626,7 @@ fn a_refused_patch_is_reported_and_a_deferred_one_is_not_tried() {
 fn nothing_ends_by_its_deadline_while_its_target_cannot_be_read() {
     for more in [json!({}), started(11)] {
         let mut object = json!({"spec": {"deadline": 60}});
-        crate::fixtures::merge(&mut object, &more);
+        merge(&mut object, &more);
         let one = command(&kind("restarts", &json!({})), "one", 10, &object);
         let unread = Backoffs::of_everything(Failure::transient("TimedOut", "no answer"));
         let seen = Observed { backoffs: unread, ..observed(&one, &[&one], Look::None) };

@@ -69,8 +69,9 @@ pub async fn rollback(options: &Options, output: Output, arguments: &Rollback) -
 }
 
 /// The number of the revision before the newest one. The user means the one that is there now, whatever comes before the
-/// rollback has its turn.
+/// rollback has its turn; while the status lacks the newest one, only command-runner can tell.
 fn previous_revision(target: &DynamicObject) -> Option<i64> {
+    target.metadata.generation.filter(|&now| target.data["status"]["observedGeneration"] == now)?;
     let revisions = target.data.pointer("/status/revisions")?.as_array()?;
     revisions.iter().rev().nth(1)?["number"].as_i64()
 }
@@ -141,11 +142,13 @@ mod tests {
 
     #[test]
     fn the_previous_revision_is_the_one_before_the_newest_that_is_there_now() {
-        let with = |numbers: &[i64]| {
+        let with = |numbers: &[i64], observed: i64| {
             let revisions: Vec<_> = numbers.iter().map(|number| json!({"number": number})).collect();
-            let object = json!({"metadata": {}, "status": {"revisions": revisions}});
+            let status = json!({"revisions": revisions, "observedGeneration": observed});
+            let object = json!({"metadata": {"generation": 3}, "status": status});
             previous_revision(&serde_json::from_value(object).unwrap())
         };
-        assert_eq!([with(&[2, 5, 7]), with(&[7]), with(&[])], [Some(5), None, None]);
+        assert_eq!([with(&[2, 5, 7], 3), with(&[7], 3), with(&[], 3)], [Some(5), None, None]);
+        assert_eq!(with(&[2, 5, 7], 2), None, "the newest one may not be there yet");
     }
 }

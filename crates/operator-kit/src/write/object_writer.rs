@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     Ownership, Writer,
-    send::{Target, answered_by_metadata, as_yaml},
+    send::{Target, Versioned, answered_by_metadata, as_yaml},
 };
 
 /// Writes on behalf of one object.
@@ -107,10 +107,21 @@ impl ObjectWriter<'_> {
     /// # Errors
     /// [`Cause::Conflict`] if the object was replaced.
     pub async fn merge_patch(&self, kind: &WriteTarget, patch: &Value) -> Result<(), ApiError> {
-        let target = Target::of(kind, patch);
-        let params = self.patch_params();
-        self.write("merge", &target, || target.request().patch(&target.name, &params, &Patch::Merge(patch)))
-            .await
+        self.merge::<Pruned>(kind, patch).await.map(drop)
+    }
+
+    /// The same, and returns the stored object.
+    ///
+    /// # Errors
+    /// [`Cause::Conflict`] if the object was replaced.
+    pub async fn merged(&self, kind: &WriteTarget, patch: &Value) -> Result<Value, ApiError> {
+        self.merge(kind, patch).await
+    }
+
+    async fn merge<T: Versioned>(&self, kind: &WriteTarget, patch: &Value) -> Result<T, ApiError> {
+        let (target, params) = (Target::of(kind, patch), self.patch_params());
+        let build = || target.request().patch(&target.name, &params, &Patch::Merge(patch));
+        self.send("merge", || Ok((target.clone(), build()))).await
     }
 
     /// Changes an object by a JSON patch, for lists with only one item of ours. The patch tests the values on which it

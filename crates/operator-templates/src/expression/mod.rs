@@ -72,7 +72,8 @@ impl Expression {
         &self.source
     }
 
-    /// The names of the fields that it reads, such as `metadata` and `name`, in no order.
+    /// The names of the fields that it reads, such as `metadata` and `name`, and those of variables also as `object.metadata`, in no
+    /// order.
     #[must_use]
     pub fn fields(&self) -> &[String] {
         &self.program.fields

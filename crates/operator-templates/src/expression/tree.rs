@@ -49,7 +49,7 @@ impl Scope {
                 }
             }
             Expr::Select(select) => {
-                self.fields.push(select.field.clone());
+                self.reads(&select.operand, &select.field);
                 self.visit(&select.operand)?;
             }
             Expr::Comprehension(comprehension) => self.visit_loop(comprehension)?,
@@ -73,11 +73,19 @@ impl Scope {
         }
         let names_field = [operator::INDEX, operator::OPT_INDEX, operator::OPT_SELECT];
         if names_field.contains(&call.func_name.as_str())
-            && let Some(Expr::Literal(LiteralValue::String(name))) = call.args.get(1).map(|name| &name.expr)
+            && let [of, name] = &*call.args
+            && let Expr::Literal(LiteralValue::String(name)) = &name.expr
         {
-            self.fields.push(name.inner().to_owned());
+            self.reads(of, name.inner());
         }
         call.args.iter().try_for_each(|argument| self.visit(argument))
+    }
+
+    fn reads(&mut self, of: &IdedExpr, field: &str) {
+        self.fields.push(field.to_owned());
+        if let Expr::Ident(name) = &of.expr {
+            self.fields.push(format!("{name}.{field}"));
+        }
     }
 
     fn visit_loop(&mut self, comprehension: &ComprehensionExpr) -> Result<(), String> {

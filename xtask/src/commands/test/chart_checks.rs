@@ -7,8 +7,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use local_cluster::{Interrupt, Tool, Toolchain, files, forget_other_clusters, output};
+use serde_json::Value;
 
 use crate::{
     charts::{self, Chart, NAMESPACE},
@@ -36,12 +37,15 @@ pub async fn run(interrupt: &Interrupt) -> Result<()> {
     };
     report("generated files".to_owned(), commands::charts::run(true));
     for chart in &charts {
-        for (what, mut command) in checks(program, chart) {
-            let result = interrupt.run(&mut command).await;
-            if interrupt.came() {
-                return result;
-            }
-            report(what, result);
+        let lint = interrupt.run(&mut helm(program, &["lint", "--strict", "--quiet"], chart, None)).await;
+        if interrupt.came() {
+            return lint;
+        }
+        report(format!("lint {}", chart.name), lint);
+        report(format!("template {}", chart.name), render(program, chart, None));
+        for values in chart.ci_values().into_iter().chain([workspace::local_values()]) {
+            let what = format!("template {} with {}", chart.name, name(&values));
+            report(what, render(program, chart, Some(&values)));
         }
         for values in chart.ci_values() {
             let what = format!("notes of {} with {}", chart.name, name(&values));
@@ -57,22 +61,11 @@ fn name(file: &Path) -> String {
     file.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn checks(program: &Path, chart: &Chart) -> Vec<(String, Command)> {
-    let lint = helm(program, &["lint", "--strict", "--quiet"], chart, None);
-    let template = |values: Option<&Path>| {
-        let mut command = helm(program, &["template", &chart.name], chart, values);
-        // The rendered objects are irrelevant here; mistakes are on standard error.
-        command.stdout(Stdio::null());
-        command
-    };
-    let mut checks =
-        vec![(format!("lint {}", chart.name), lint), (format!("template {}", chart.name), template(None))];
-    checks.extend(
-        chart.ci_values().into_iter().chain([workspace::local_values()]).map(|values| {
-            (format!("template {} with {}", chart.name, name(&values)), template(Some(&values)))
-        }),
-    );
-    checks
+/// Renders a chart. A map that has a key twice is refused, as by those who process what is rendered, such as Flux.
+fn render(program: &Path, chart: &Chart, values: Option<&Path>) -> Result<()> {
+    let rendered = output(&mut helm(program, &["template", &chart.name], chart, values))?;
+    let read = serde_saphyr::from_multiple::<Value>(&rendered);
+    read.map(drop).map_err(|error| anyhow!("{}", error.without_snippet()))
 }
 
 fn helm(program: &Path, subcommand: &[&str], chart: &Chart, values: Option<&Path>) -> Command {

@@ -136,6 +136,36 @@ async fn only_what_was_written_is_remembered() {
     }
 }
 
+/// As a Deployment's containers, which are a map for an apply.
+#[tokio::test(start_paused = true)]
+async fn what_an_apply_leaves_in_lists_is_removed_and_what_the_server_adds_again_is_its_own() {
+    let rendered = json!([{"name": "main", "resources": {"limits": {"cpu": "1000m"}}}]);
+    let stored = |more: Value| {
+        let mut main =
+            json!({"name": "main", "imagePullPolicy": "Always", "resources": {"limits": {"cpu": "1"}}});
+        main.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let metadata = json!({"uid": "child", "resourceVersion": "9"});
+        json!({"metadata": metadata, "spec": {"containers": [main]}})
+    };
+    let mut desired = desired();
+    desired.object["spec"]["containers"] = rendered.clone();
+    let apply =
+        |heals| Action::Apply { child: child("web", "child"), desired: desired.clone(), replicas: 3, heals };
+    let (added, clean) = (stored(json!({"command": ["evil"]})), stored(json!({})));
+    for heals in [false, true] {
+        let answers = [added.clone(), clean.clone()].map(|answer| Answer::Json(200, answer));
+        let Acted { sent, memory, .. } = act(apply(heals), &answers).await;
+        let [_, removal] = &sent[..] else { panic!("{sent:?}") };
+        assert_eq!((&*removal.verb, &removal.body["spec"]), ("MERGE", &json!({"containers": rendered})));
+        assert_eq!(removal.body["metadata"]["uid"], "child");
+        assert_eq!(memory.settled_as("deployment", &desired), Some(desired.seen_in(&clean)));
+    }
+    let settled_as = Some(desired.seen_in(&clean));
+    let known = Observed { settled_as, ..observed() };
+    let Acted { sent, .. } = act_on(&known, apply(true), &[Answer::Json(200, clean)]).await;
+    assert_eq!(sent.len(), 1, "an apply was enough");
+}
+
 /// The other writer is looked up right before the sixth write, which takes the field over from it.
 #[tokio::test(start_paused = true)]
 async fn only_writes_that_undo_somebodys_change_are_counted_as_such() {

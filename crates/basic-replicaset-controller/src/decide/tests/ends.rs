@@ -54,7 +54,7 @@ fn what_served_last_is_made_again_only_when_what_terminates_is_gone() {
     observed.former = Some(OLD.into());
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
     observed.pods.pop();
-    assert!(matches!(decide(&observed), Action::Create { revision, .. } if revision == OLD));
+    assert!(matches!(decide(&observed), Action::Recreate { revision, .. } if revision == OLD));
 }
 
 #[test]

@@ -24,7 +24,13 @@ fn bad(slot: u32) -> Arc<PodRow> {
 }
 
 fn create(revision: &str, slots: &[u32]) -> Action {
-    Action::Create { revision: revision.into(), slots: slots.to_vec() }
+    let (revision, slots) = (revision.to_owned(), slots.to_vec());
+    if revision == OLD { Action::Recreate { revision, slots } } else { Action::Create { revision, slots } }
+}
+
+/// Pods of [`OLD`] are refused, for example by a policy that is newer than they are.
+fn refused() -> Backoffs {
+    Backoffs::default().and_step(step::RECREATE, Failure::stalled("Forbidden", "why"))
 }
 
 #[test]
@@ -34,6 +40,32 @@ fn what_a_stuck_rollout_loses_is_made_again_from_the_revision_that_served() {
     assert_eq!(decide(&rollout(6, pods.clone())), create(OLD, &[4, 5]), "five of six have to serve");
     pods.extend((4..6).map(old));
     assert_eq!(decide(&rollout(6, pods)), create(NEW, &[6, 7]), "the rest is the new revision's");
+}
+
+#[test]
+fn while_the_revision_that_served_is_refused_the_present_one_replaces_it_as_if_it_were_there() {
+    let one = |pods| Observed { backoffs: refused(), ..rollout(1, pods) };
+    assert_eq!(decide(&one(Vec::new())), create(NEW, &[0]));
+    assert!(
+        !matches!(decide(&one(vec![bad(0)])), Action::Create { .. }),
+        "not a second one that does not serve"
+    );
+    // Four desired: one in addition, and one missing. Three have to serve.
+    let mut four = Observed { backoffs: refused(), ..rollout(4, Vec::new()) };
+    assert_eq!(decide(&four), create(NEW, &[0, 1]), "the rest is the room of those that are missing");
+    let served = LastServed { revision: OLD.into(), pod: "{}".into(), ..LastServed::default() };
+    Arc::make_mut(&mut four.set).status =
+        Some(BasicReplicaSetStatus { last_served: Some(served), ..BasicReplicaSetStatus::default() });
+    let told = status(&Observed { pods: vec![bad(0), bad(1)], ..four.clone() });
+    let ready = Conditions::find(&told.conditions, Conditions::READY).unwrap();
+    assert_eq!(ready.reason, "LastServedUnusable");
+    assert!(ready.message.contains("are not made again, because why"), "{}", ready.message);
+    assert!(Conditions::find(&told.conditions, Conditions::STALLED).is_none(), "it goes on");
+    four.backoffs = Backoffs::default();
+    assert_eq!(decide(&four), create(OLD, &[0, 1, 2]), "it is tried again");
+    let broken = Observed { revision: Err(TemplateError::unknown("x", "")), ..one(Vec::new()) };
+    let told = written(decide(&broken));
+    assert!(Conditions::is_true(&told.conditions, Conditions::STALLED), "nothing else can be made");
 }
 
 #[test]
@@ -134,7 +166,7 @@ fn play(mut observed: Observed, lost: &[Index]) -> Observed {
     let mut lost = lost.iter();
     for _ in 0..1_000 {
         match decide(&observed) {
-            Action::Create { revision, slots } => {
+            Action::Create { revision, slots } | Action::Recreate { revision, slots } => {
                 observed.pods.extend(slots.into_iter().map(|slot| pod(slot, &revision, starting())));
                 assert!(observed.pods.len() <= budget.wanted + budget.surge, "{} pods", observed.pods.len());
             }

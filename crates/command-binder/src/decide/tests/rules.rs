@@ -141,6 +141,8 @@ fn a_rule_without_a_value_says_nothing_of_what_is_bound_already() {
         json!({"filter": "object.spec.skip != 'true'"}),
         json!({"refuse": [{"when": "object.spec.skip == 'true'", "message": "no"}]}),
         json!({"after": "object.spec.skip == 'true'"}),
+        // It was true when it was bound.
+        json!({"after": "false"}),
     ] {
         let kind = kind(&rule);
         assert_eq!(decide(&observed(&kind, &bound, None)), Action::Settle, "{rule}");

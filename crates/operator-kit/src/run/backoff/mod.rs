@@ -321,11 +321,10 @@ impl Backoffs {
         self.part(step, Some(item)).map(|part| &part.failure)
     }
 
-    /// How many items of a step are held up, each by itself.
-    #[must_use]
-    pub fn backing_off_items(&self, step: &str) -> usize {
+    /// The items of a step that are held up, each by itself.
+    pub fn backing_off_items(&self, step: &str) -> impl Iterator<Item = &str> {
         let parts = self.0.get(step).into_iter().flatten();
-        parts.filter(|(item, part)| item.is_some() && !part.is_due).count()
+        parts.filter(|(_, part)| !part.is_due).filter_map(|(item, _)| item.as_deref())
     }
 
     /// The same, and this part of a step.
