@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicReplicaSet, PodReplacementPolicy, keys};
 use e2e::{
-    CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Recorded, Recording, Release, condition,
-    deployment, names, replica_set, shipped_template, uids,
+    CHAIN, Cluster, DEPLOYMENTS, Namespace, REPLICA_SETS, Recorded, Recording, Release, WAIT_TIMEOUT,
+    condition, deployment, eventually, forbid_unless, names, replica_set, shipped_template, uids,
 };
 use k8s_openapi::{
     api::core::v1::{Node, Pod},
@@ -150,6 +150,38 @@ async fn a_stuck_rollout_makes_all_of_its_old_pods_again_when_they_are_lost() ->
     let good = json!({"spec": {"parameters": {"image": e2e::image(), "env.VERSION": "3"}}});
     namespace.merge::<BasicReplicaSet>("web", good).await?;
     until_pods_have_version(&namespace, 6, "3").await;
+    namespace.until_set_ready("web").await;
+    Ok(())
+}
+
+/// As by a policy that is stricter than the version that serves.
+#[tokio::test]
+async fn a_version_that_is_no_longer_admitted_does_not_hold_up_its_successor() -> Result<()> {
+    let cluster = Cluster::with(&[REPLICA_SETS]).await?;
+    let namespace = cluster.namespace("stricter").await?;
+    let mut set = replica_set("web", 1);
+    set.spec.parameters.insert("env.VERSION".into(), "1".into());
+    namespace.create(&set).await?;
+    namespace.until_set_ready("web").await;
+
+    let pods =
+        json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]});
+    let is_newer =
+        "!object.spec.containers[0].?env.orValue([]).exists(one, one.name == 'VERSION' && one.value == '1')";
+    let why = "version 1 is not allowed";
+    forbid_unless(&cluster, &namespace, &REPLICA_SETS.user(), pods, is_newer, why).await?;
+    eventually("a lost pod is refused", WAIT_TIMEOUT, async || {
+        for pod in namespace.pods().await.map_err(|error| error.to_string())? {
+            namespace.delete::<Pod>(&pod.name_any()).await.map_err(|error| error.to_string())?;
+        }
+        let web = namespace.api::<BasicReplicaSet>().get("web").await.map_err(|error| error.to_string())?;
+        let told = web.status.map(|status| status.conditions).unwrap_or_default();
+        let is_refused = condition(&told, "Ready").is_some_and(|ready| ready.message.contains(why));
+        if is_refused { Ok(()) } else { Err(format!("{told:?}")) }
+    })
+    .await;
+    namespace.merge::<BasicReplicaSet>("web", json!({"spec": {"parameters": {"env.VERSION": "2"}}})).await?;
+    until_pods_have_version(&namespace, 1, "2").await;
     namespace.until_set_ready("web").await;
     Ok(())
 }

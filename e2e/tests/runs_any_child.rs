@@ -136,14 +136,13 @@ async fn comes_back(namespace: &Namespace, kind: &ApiResource) -> Result<()> {
 /// What somebody adds to a container is removed, although an apply would leave it there.
 async fn loses_what_others_add(namespace: &Namespace) -> Result<()> {
     let children = namespace.api::<Deployment>();
-    let template = |child: Deployment| child.spec.map(|spec| spec.template);
-    let before = template(children.get("web").await?);
-    let name = before.clone().and_then(|pod| pod.spec).context("no pod")?.containers.remove(0).name;
+    let before = children.get("web").await?.spec.template;
+    let name = &before.spec.as_ref().context("no pod")?.containers[0].name;
     let added = json!({"name": name, "command": ["added"], "env": [{"name": "ADDED", "value": "1"}]});
     let change = json!({"spec": {"template": {"spec": {"containers": [added]}}}});
     children.patch("web", &PatchParams::default(), &Patch::Strategic(change)).await?;
     eventually("the child is as before", WAIT_TIMEOUT, async || {
-        let now = template(children.get("web").await.map_err(|error| error.to_string())?);
+        let now = children.get("web").await.map_err(|error| error.to_string())?.spec.template;
         if now == before { Ok(()) } else { Err(format!("{now:?}")) }
     })
     .await;
