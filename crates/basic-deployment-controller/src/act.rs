@@ -215,7 +215,12 @@ impl Executor {
             && let Some(mut lists) = replaced_lists(&desired.comparable(), &seen)
         {
             lists["metadata"] = json!(child.id());
-            answer = writes.merged(&place, &lists).await?;
+            match self.writer.for_object(own).merged(&place, &lists).await {
+                Ok(replaced) => answer = replaced,
+                // A field that is not rendered may need what was added.
+                Err(error) if error.cause == Cause::Invalid => {}
+                Err(error) => return Err(error),
+            }
         }
         self.memory.settled(own.uid, desired, desired.seen_in(&answer));
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();

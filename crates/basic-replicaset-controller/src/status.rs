@@ -57,9 +57,9 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
         .map(|revision| LastServed { revision: revision.to_owned(), ..LastServed::default() });
     // Scaled to zero, nothing serves any more, and what comes next is not compared with it.
     let last_served = newly_proven.or(before.last_served).filter(|_| wanted > 0);
-    let unreplaced = why_unreplaced(observed, last_served.as_ref(), available);
-    let waiting = waiting + unreplaced.as_deref().unwrap_or_default();
-    let of_rollout = |progress| if unreplaced.is_some() { reason::LAST_SERVED_UNUSABLE } else { progress };
+    let (unreplaced, why) = why_unreplaced(observed, last_served.as_ref(), available).unzip();
+    let waiting = waiting + &why.unwrap_or_default();
+    let of_rollout = |progress| unreplaced.unwrap_or(progress);
     let is_complete = serving == wanted && replicas == wanted && terminating.unwrap_or(0) == 0;
     let deletion = Deletion::of(&set.metadata);
     let failure = failure(observed, is_complete).filter(|_| deletion.is_none());
@@ -120,22 +120,27 @@ pub fn status(observed: &Observed) -> BasicReplicaSetStatus {
     }
 }
 
-/// While too few pods serve: why none of the revision that served last are made again, if they are not.
-fn why_unreplaced(observed: &Observed, last_served: Option<&LastServed>, available: i32) -> Option<String> {
+/// While too few pods serve: why none of the revision that served last are made again, if they are not, by its reason and in words.
+fn why_unreplaced(
+    observed: &Observed,
+    last_served: Option<&LastServed>,
+    available: i32,
+) -> Option<(&'static str, String)> {
     let is_short = available < number(Budget::of(&observed.set.spec).least());
     let present = observed.revision.as_deref().ok();
     let served = last_served.filter(|served| is_short && Some(&*served.revision) != present)?;
-    let why = match (&observed.former, observed.backoffs.step_failure(step::RECREATE)) {
-        (Some(_), None) => return None,
-        (Some(_), Some(refused)) => &refused.message,
-        (None, _) if served.pod.is_empty() => {
-            "a rendering of more than 256 KiB is not recorded in status.lastServed"
-        }
-        (None, _) => "status.lastServed.pod is not what it rendered",
+    let what = "; pods of the revision that served last are not made again";
+    if observed.former.is_some() {
+        let refused = observed.backoffs.step_failure(step::RECREATE).filter(|refused| !refused.is_expected)?;
+        return Some((refused.reason, format!("{what}: {}", refused.with_next_retry())));
+    }
+    let why = if served.pod.is_empty() {
+        "a rendering of more than 256 KiB is not recorded in status.lastServed"
+    } else {
+        "status.lastServed.pod is not what it rendered"
     };
-    Some(format!(
-        "; pods of the revision that served last are not made again, because {why}: correct spec, or set it back"
-    ))
+    let words = format!("{what}, because {why}: correct spec, or set it back");
+    Some((reason::LAST_SERVED_UNUSABLE, words))
 }
 
 /// The minimum age of `before` when `after` is written.

@@ -160,6 +160,11 @@ async fn what_an_apply_leaves_in_lists_is_removed_and_what_the_server_adds_again
         assert_eq!(removal.body["metadata"]["uid"], "child");
         assert_eq!(memory.settled_as("deployment", &desired), Some(desired.seen_in(&clean)));
     }
+    // What is not rendered may need what was added.
+    let answers = [Answer::Json(200, added.clone()), Answer::Refusal(422, "Invalid")];
+    let Acted { result, memory, .. } = act(apply(true), &answers).await;
+    assert_eq!(result.unwrap(), Requeue::Written);
+    assert_eq!(memory.settled_as("deployment", &desired), Some(desired.seen_in(&added)));
     let settled_as = Some(desired.seen_in(&clean));
     let known = Observed { settled_as, ..observed() };
     let Acted { sent, .. } = act_on(&known, apply(true), &[Answer::Json(200, clean)]).await;

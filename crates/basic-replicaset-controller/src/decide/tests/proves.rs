@@ -58,8 +58,8 @@ fn while_the_revision_that_served_is_refused_the_present_one_replaces_it_as_if_i
         Some(BasicReplicaSetStatus { last_served: Some(served), ..BasicReplicaSetStatus::default() });
     let told = status(&Observed { pods: vec![bad(0), bad(1)], ..four.clone() });
     let ready = Conditions::find(&told.conditions, Conditions::READY).unwrap();
-    assert_eq!(ready.reason, "LastServedUnusable");
-    assert!(ready.message.contains("are not made again, because why"), "{}", ready.message);
+    assert_eq!(ready.reason, "Forbidden");
+    assert!(ready.message.contains("are not made again: why"), "{}", ready.message);
     assert!(Conditions::find(&told.conditions, Conditions::STALLED).is_none(), "it goes on");
     four.backoffs = Backoffs::default();
     assert_eq!(decide(&four), create(OLD, &[0, 1, 2]), "it is tried again");
