@@ -6,7 +6,7 @@ use backup_controller::{
     annotation::{BackupStatus, State},
     backup::not_served,
     decide::Action,
-    error::{Error, Unusable, is_refusal},
+    error::is_refusal,
     finalizer, metadata,
     observed::{Held, Observed, Row},
     settings::ProtectedKind,
@@ -19,7 +19,7 @@ use operator_kit::{
     run::Requeue,
     write::Writer,
 };
-use operator_watch::{Cause, DynamicRow, ObjectId, WriteTarget};
+use operator_watch::{ApiError, Cause, DynamicRow, Failure, ObjectId, WriteTarget};
 use serde_json::{Value, json};
 
 use crate::{memory::Memory, metrics::HeldMetrics};
@@ -46,7 +46,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, Failure> {
         let (Some(kind), target) = (&observed.kind, &*observed.target) else { return Ok(Requeue::OnChange) };
         let id = ObjectId::of(target);
         match action {
@@ -56,15 +56,14 @@ impl Executor {
                 Ok(next)
             }
             Action::Warn(problem) => {
-                tracing::warn!(object = %id, entry = kind.id, %problem, "it cannot be backed up");
-                self.events
-                    .publish(&target.reference(), Events::warning(problem.reason(), &problem.to_string()));
+                tracing::warn!(object = %id, entry = kind.id, problem = problem.message, "it cannot be backed up");
+                self.events.publish(&target.reference(), Events::warning(problem.reason, &problem.message));
                 Ok(Requeue::Now)
             }
             Action::TakeBack => {
                 let version = target.metadata.resource_version.as_deref().unwrap_or_default();
                 let patch = finalizer::take_back(id.uid, version, &target.row.finalizers);
-                self.json_patch(target, &patch.unwrap_or_default()).await
+                Ok(self.json_patch(target, &patch.unwrap_or_default()).await?)
             }
             Action::Begin(status) => {
                 self.memory.begins(id.uid);
@@ -72,7 +71,7 @@ impl Executor {
                 Ok(if is_written { Requeue::Written } else { Requeue::Now })
             }
             Action::Create(backup) => self.create(kind, observed, backup).await,
-            Action::Refuse(problem) => Err(problem.into()),
+            Action::Refuse(problem) => Err(problem),
             Action::Hold { status, tell, again } => {
                 if let Some(held) = &observed.held {
                     self.metrics.note(id.uid, &kind.id, &status.reason, held.age());
@@ -80,7 +79,7 @@ impl Executor {
                 let is_written = tell && self.tell(target, observed.held.as_ref(), &status).await?;
                 Ok(if is_written { Requeue::Written } else { Requeue::After(again) })
             }
-            Action::Release { outcome, status } => self.release(kind, observed, outcome, &status).await,
+            Action::Release { outcome, status } => Ok(self.release(kind, observed, outcome, &status).await?),
             Action::Settle => {
                 let is_ours = finalizer::is_there(&target.row.finalizers);
                 if target.metadata.deletion_timestamp.is_some() && !is_ours {
@@ -92,7 +91,11 @@ impl Executor {
         }
     }
 
-    async fn json_patch(&self, target: &DynamicRow<Row>, patch: &[PatchOperation]) -> Result<Requeue, Error> {
+    async fn json_patch(
+        &self,
+        target: &DynamicRow<Row>,
+        patch: &[PatchOperation],
+    ) -> Result<Requeue, ApiError> {
         let id = ObjectId::of(target);
         self.writer.for_object(id).json_patch(&target.write_target, id, patch).await?;
         Ok(Requeue::Written)
@@ -103,7 +106,7 @@ impl Executor {
         kind: &ProtectedKind,
         observed: &Observed,
         backup: Value,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<Requeue, Failure> {
         let target = ObjectId::of(&*observed.target);
         let backups = WriteTarget::new(kind.backup.resource.clone(), &observed.backups);
         let Err(error) = self.writer.for_object(target).create(&backups, &backup).await else {
@@ -115,17 +118,26 @@ impl Executor {
         if error.may_have_taken_effect() {
             self.memory.may_have_created(target.uid);
         }
-        let (name, namespace) = (kind.backup.name.clone(), metadata::text(&backup, "namespace").to_owned());
+        let (name, namespace) = (&kind.backup.name, metadata::text(&backup, "namespace"));
         Err(match error.cause {
             // It comes from a try whose answer was lost, and is judged in the next look-up.
             Cause::AlreadyExists => return Ok(self.created(target)),
-            Cause::KindNotServed => not_served(&kind.backup).into(),
+            Cause::KindNotServed => not_served(&kind.backup),
             Cause::NamespaceMissing => {
                 self.memory.refused(target.uid, kind);
-                Unusable::NamespaceMissing { backup: name, kind: error.object.kind, namespace }.into()
+                let message = format!(
+                    "no {} can be created in the namespace {namespace:?}, which was not found; create the namespace, or set backups.{name}.namespace in the controller's values to another one",
+                    error.object.kind
+                );
+                Failure::stalled(reason::NAMESPACE_MISSING, message)
             }
             Cause::NamespaceTerminating => {
-                Unusable::NamespaceTerminating { backup: name, kind: error.object.kind, namespace }.into()
+                let message = format!(
+                    "the namespace {namespace:?} is being deleted and accepts no new {}; set backups.{name}.namespace in the controller's values to another one, or release the object without a backup with the \
+                     annotation catena.dev/force-release: <uid> <reason>",
+                    error.object.kind
+                );
+                Failure::stalled(reason::NAMESPACE_TERMINATING, message)
             }
             _ => error.with_template(&format!("backups.{name}.template")).into(),
         })
@@ -143,7 +155,7 @@ impl Executor {
         target: &DynamicRow<Row>,
         held: Option<&Held>,
         status: &BackupStatus,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, ApiError> {
         let (id, resource) = (ObjectId::of(target), target.resource());
         let mut patch = json!({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": id});
         patch["metadata"]["annotations"] = json!({BACKUP_STATUS: status.text()});
@@ -183,7 +195,7 @@ impl Executor {
         observed: &Observed,
         outcome: Outcome,
         status: &BackupStatus,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<Requeue, ApiError> {
         let target = &*observed.target;
         let id = ObjectId::of(target);
         let Some(held) = &observed.held else { return Ok(Requeue::OnChange) };
@@ -202,7 +214,7 @@ impl Executor {
                 self.tell_of_release(target, held, outcome, &status.message);
             }
             // It is gone or was changed, as the next pass sees.
-            Err(Error::Api(error)) if error.is_stale() => {}
+            Err(error) if error.is_stale() => {}
             Err(error) => self.metrics.note(id.uid, &kind.id, error.reason(), held.age()),
         }
         released
@@ -232,11 +244,11 @@ impl Executor {
         target: &DynamicRow<Row>,
         removal: &[PatchOperation],
         status: Option<&BackupStatus>,
-    ) -> Result<Requeue, Error> {
+    ) -> Result<Requeue, ApiError> {
         if let Some(status) = status {
             let annotation = finalizer::annotate(BACKUP_STATUS, &status.text());
             match self.json_patch(target, &[removal, &[annotation]].concat()).await {
-                Err(Error::Api(error)) if is_refusal(&error) => {
+                Err(error) if is_refusal(&error) => {
                     tracing::warn!(object = %ObjectId::of(target), %error, "it is released without a last status");
                 }
                 amended => return amended,

@@ -10,11 +10,10 @@ use std::{sync::Arc, time::Duration};
 
 use backup_controller::{
     decide::{Action, decide},
-    error::Error,
     observed::{Observed, Row},
 };
 use operator_kit::run::{Backoffs, Controller, Requeue};
-use operator_watch::DynamicRow;
+use operator_watch::{DynamicRow, Failure};
 
 use crate::{
     act::Executor,
@@ -37,13 +36,13 @@ impl Controller for ProtectedObjects {
     /// The turn of a large object lasts until its step is taken; `None` if it is not its turn.
     type Observed = Option<(Observed, Option<Turn>)>;
     type Action = Action;
-    type Error = Error;
+    type Error = Failure;
 
     async fn observe(
         &self,
         target: Arc<DynamicRow<Row>>,
         backoffs: Backoffs,
-    ) -> Result<Self::Observed, Error> {
+    ) -> Result<Self::Observed, Failure> {
         self.observer.observe(target, backoffs).await
     }
 
@@ -51,7 +50,7 @@ impl Controller for ProtectedObjects {
         observed.as_ref().map_or(Action::Settle, |(observed, _)| decide(observed))
     }
 
-    async fn act(&self, observed: Self::Observed, action: Action) -> Result<Requeue, Error> {
+    async fn act(&self, observed: Self::Observed, action: Action) -> Result<Requeue, Failure> {
         let Some((observed, _turn)) = observed else { return Ok(Requeue::Untried(TURN_INTERVAL)) };
         self.executor.act(&observed, action).await
     }

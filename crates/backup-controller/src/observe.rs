@@ -13,16 +13,16 @@ use backup_controller::{
     Settings,
     annotation::BackupStatus,
     backup::{Search, Situation, excess, render},
-    error::{Error, Unusable},
     finalizer,
     force_release::ForceRelease,
     metadata,
     observed::{Held, Observed, Row},
     settings::{Entries, ProtectedKind},
 };
-use kube::Client;
+use catena_api::reason;
+use kube::{Client, discovery::ApiResource};
 use operator_kit::run::{Backoffs, SettingsHandle};
-use operator_watch::{DynamicRow, ObjectId, SeenVersion};
+use operator_watch::{ApiError, DynamicRow, Failure, ObjectId, SeenVersion};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -65,7 +65,7 @@ impl Observer {
         &self,
         target: Arc<DynamicRow<Row>>,
         backoffs: Backoffs,
-    ) -> Result<Option<(Observed, Option<Turn>)>, Error> {
+    ) -> Result<Option<(Observed, Option<Turn>)>, Failure> {
         let settings = self.settings.current();
         let (kind, is_selected) = match settings.entries(&target.kind_id, &target.row.judged_by) {
             Some(entries) => self.entry(entries, &target).await?,
@@ -110,7 +110,7 @@ impl Observer {
         &self,
         entries: &Entries,
         target: &DynamicRow<Row>,
-    ) -> Result<(Option<Arc<ProtectedKind>>, bool), Error> {
+    ) -> Result<(Option<Arc<ProtectedKind>>, bool), ApiError> {
         let namespace = target.metadata.namespace.as_deref();
         for entry in entries.protecting() {
             if !target.row.selected_by.iter().any(|id| **id == *entry.id) {
@@ -136,13 +136,17 @@ impl Observer {
         target: &DynamicRow<Row>,
         answer: live::Answer,
         backoffs: &Backoffs,
-    ) -> Result<Option<(Arc<ProtectedKind>, Held)>, Error> {
+    ) -> Result<Option<(Arc<ProtectedKind>, Held)>, Failure> {
         let ObjectId { name, uid, .. } = ObjectId::of(target);
         let resource = target.resource();
         // It is not gone, but out of sight.
         if !answer.is_served {
-            let (api_version, kind) = (resource.api_version.clone(), resource.kind.clone());
-            return Err(Error::NotServed { api_version, kind, name: name.to_owned() });
+            let ApiResource { api_version, kind, .. } = resource;
+            let message = format!(
+                "{kind} {name:?} cannot be read, because {api_version} is no longer served; it stays held until a version is served: set served: true for one in the CustomResourceDefinition"
+            );
+            // A version that is served is found without any change.
+            return Err(Failure::transient(reason::KIND_NOT_SERVED, message));
         }
         let now = answer.at;
         let is_it = |object: &Value| metadata::text(object, "uid") == uid;
@@ -166,7 +170,7 @@ impl Observer {
         let situation = if matches!(force_release, ForceRelease::Granted(_)) {
             None
         } else if let Some(problem) = answer.unreadable {
-            Some(Situation::Unusable(Unusable::OutOfReach(problem.into())))
+            Some(Situation::Unusable(problem.into()))
         } else if backoffs.everything().is_some() {
             Some(Situation::Unread)
         } else {
@@ -195,7 +199,7 @@ impl Observer {
 }
 
 /// The reason why a large object cannot be backed up as it is now.
-fn unstorable(settings: &Settings, kind: &ProtectedKind, answer: live::Answer) -> Option<Unusable> {
+fn unstorable(settings: &Settings, kind: &ProtectedKind, answer: live::Answer) -> Option<Failure> {
     let mut object = answer.whole().ok()??;
     without_managed_fields(&mut object);
     match render(&settings.templates, kind, &object, 1) {

@@ -6,11 +6,10 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::core::{Selector, SelectorExt};
 use operator_kit::run::Backoffs;
-use operator_watch::{DynamicRow, PrunedObject, SeenVersion};
+use operator_watch::{DynamicRow, Failure, PrunedObject, SeenVersion};
 
 use crate::{
-    annotation::BackupStatus, backup::Situation, error::Unusable, force_release::ForceRelease,
-    settings::ProtectedKind,
+    annotation::BackupStatus, backup::Situation, force_release::ForceRelease, settings::ProtectedKind,
 };
 
 /// The row of an object of a protected kind.
@@ -36,7 +35,7 @@ pub struct Observed {
     /// Whether it is to be protected.
     pub is_selected: bool,
     /// The reason why a living object cannot be backed up; known once, after it got our finalizer, and only of a large one.
-    pub excess: Option<Unusable>,
+    pub excess: Option<Failure>,
     /// The highest version that the watch of its backups has delivered.
     pub backups: SeenVersion,
     /// The live state of an object that is being deleted and has our finalizer.

@@ -3,14 +3,15 @@
 use catena_api::{
     backup::OBJECT,
     keys::{BACKUP_OF, BACKUP_TARGET},
+    reason,
 };
 use jiff::{SignedDuration, Timestamp};
 use operator_templates::{Expression, ExpressionError};
+use operator_watch::Failure;
 use serde_json::Value;
 
 use super::{Target, Verdict};
 use crate::{
-    error::Unusable,
     metadata,
     settings::{Backup, TARGET},
 };
@@ -34,16 +35,24 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// The error for the backup with this title.
+    /// The failure for the backup with this title.
     #[must_use]
-    pub fn about(self, title: String) -> Unusable {
+    pub fn about(self, title: &str) -> Failure {
         let why = match self {
-            Self::Owned => return Unusable::Owned { title },
+            Self::Owned => {
+                let message = format!(
+                    "{title} is owned by the object and would be deleted with it, so that it proves nothing; remove the owner reference, and find out who sets it"
+                );
+                return Failure::stalled(reason::BACKUP_HAS_OWNER, message);
+            }
             Self::NotOfIt => "its label and annotation do not name this object, entry and attempt",
             Self::TooOld => "it was created before the object was deleted",
             Self::NotOurs => "its managedFields do not show that backup-controller created it",
         };
-        Unusable::NameTaken { title, why }
+        let message = format!(
+            "{title} exists, but does not count as the backup of this object: {why}; delete it, or change the name in the template"
+        );
+        Failure::stalled(reason::BACKUP_NAME_TAKEN, message)
     }
 }
 

@@ -6,13 +6,14 @@ mod search;
 mod size;
 mod target;
 
+use catena_api::reason;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::discovery::ApiResource;
+use operator_watch::Failure;
 use serde_json::Value;
 
 use crate::{
-    error::Unusable,
     metadata,
     settings::{Backup, ProtectedKind},
 };
@@ -27,7 +28,7 @@ pub use target::Target;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Situation {
     /// There is none, and none can be created or judged.
-    Unusable(Unusable),
+    Unusable(Failure),
     /// It cannot be read at present: this pass only reports why.
     Unread,
     /// There is none; this one would be the next.
@@ -149,9 +150,12 @@ fn title(kind: &str, namespace: &str, name: &str) -> String {
 
 /// The obstacle that the cluster does not serve a kind of backups.
 #[must_use]
-pub fn not_served(backup: &Backup) -> Unusable {
-    let ApiResource { api_version, kind, .. } = backup.resource.clone();
-    Unusable::NotServed { backup: backup.name.clone(), api_version, kind }
+pub fn not_served(backup: &Backup) -> Failure {
+    let Backup { name, resource: ApiResource { api_version, kind, .. }, .. } = backup;
+    let message = format!(
+        "the cluster does not serve {kind} in {api_version}; set backups.{name}.apiVersion in the controller's values to a served version, or install the CustomResourceDefinition"
+    );
+    Failure::stalled(reason::BACKUP_KIND_NOT_SERVED, message)
 }
 
 #[cfg(test)]

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use catena_api::{
     backup::{ATTEMPT, MANIFEST, OBJECT, RESTORABLE},
     keys::{BACKUP_OF, BACKUP_TARGET},
+    reason,
 };
 use operator_templates::{Subject, Templates};
+use operator_watch::Failure;
 use serde_json::{Value, json};
 
 use super::{Target, target::suffix};
 use crate::{
-    error::Unusable,
     manifest::restorable,
     metadata,
     settings::{Backup, ProtectedKind},
@@ -23,7 +24,7 @@ pub fn render(
     kind: &ProtectedKind,
     target: &Value,
     attempt: u32,
-) -> Result<Value, Unusable> {
+) -> Result<Value, Failure> {
     let suffix = &suffix(kind, target, attempt);
     let Backup { name: template, resource, .. } = &*kind.backup;
     let texts = |map: &str| -> BTreeMap<String, String> {
@@ -45,13 +46,21 @@ pub fn render(
     let manifest = &json!(serde_json::to_string_pretty(restorable).unwrap_or_default());
     let more = [(OBJECT, target), (MANIFEST, manifest), (RESTORABLE, restorable), (ATTEMPT, &json!(attempt))];
     let of_kind = (&*resource.api_version, &*resource.kind);
-    let mut backup = templates.render_with(template, &subject, &more, &[of_kind])?;
+    let mut backup = templates
+        .render_with(template, &subject, &more, &[of_kind])
+        .map_err(|error| Failure::stalled(error.reason, error.message))?;
     let name = metadata::text(&backup, "name");
     if !name.contains(suffix) {
-        return Err(Unusable::NotUnique { backup: template.clone(), name: name.to_owned() });
+        let message = format!(
+            "the template {template:?} renders the name {name:?}, which does not contain the suffix, so that two backups would have the same name; write, for example, {{{{ name ~ \"-\" ~ suffix }}}}"
+        );
+        return Err(Failure::stalled(reason::BACKUP_NAME_NOT_UNIQUE, message));
     }
     if metadata::list(&backup, "ownerReferences").next().is_some() {
-        return Err(Unusable::HasOwner { backup: template.clone() });
+        let message = format!(
+            "the template {template:?} sets metadata.ownerReferences, so that the backup would be deleted with its owner; remove that field"
+        );
+        return Err(Failure::stalled(reason::BACKUP_HAS_OWNER, message));
     }
     settle_namespace(&kind.backup, subject.namespace, &mut backup)?;
     let about = Target::of(kind, target, attempt);
@@ -61,16 +70,25 @@ pub fn render(
     Ok(backup)
 }
 
-fn settle_namespace(backup: &Backup, of_target: &str, object: &mut Value) -> Result<(), Unusable> {
+fn settle_namespace(backup: &Backup, of_target: &str, object: &mut Value) -> Result<(), Failure> {
+    let name = &backup.name;
     let wanted = match &backup.namespace {
         _ if backup.is_cluster_scoped => "",
         Some(namespace) => namespace,
-        None if of_target.is_empty() => return Err(Unusable::NoNamespace { backup: backup.name.clone() }),
+        None if of_target.is_empty() => {
+            let message = format!(
+                "backups.{name}.namespace is not set, and the object is cluster-scoped, so that its backup has no namespace; set it"
+            );
+            return Err(Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, message));
+        }
         None => of_target,
     };
     let found = metadata::text(object, "namespace");
     if !found.is_empty() && found != wanted {
-        return Err(Unusable::OtherNamespace { backup: backup.name.clone(), found: found.to_owned() });
+        let message = format!(
+            "the template {name:?} sets metadata.namespace to {found:?}; remove it, and set backups.{name}.namespace instead"
+        );
+        return Err(Failure::stalled(reason::BACKUP_IN_OTHER_NAMESPACE, message));
     }
     if !wanted.is_empty() {
         object["metadata"]["namespace"] = wanted.into();

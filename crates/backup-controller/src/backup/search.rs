@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use catena_api::reason;
 use jiff::Timestamp;
 use operator_templates::Templates;
+use operator_watch::Failure;
 use serde_json::Value;
 
 use super::{Situation, Target, Try, Verdict, doubt, judge, render};
 use crate::{
     annotation::{BackupStatus, State},
-    error::Unusable,
     metadata,
     settings::{LAST_ATTEMPT, ProtectedKind},
 };
@@ -66,7 +66,7 @@ impl<'s> Search<'s> {
     /// # Errors
     ///
     /// Returns why there can be none.
-    pub fn render(&self, templates: &Templates) -> Result<Value, Unusable> {
+    pub fn render(&self, templates: &Templates) -> Result<Value, Failure> {
         render(templates, self.kind, self.target, self.attempt)
     }
 
@@ -98,7 +98,7 @@ impl<'s> Search<'s> {
         let created = metadata::time(found, "creationTimestamp").unwrap_or(self.now);
         let last = Try::new(&kind.backup, attempt, found, created);
         if let Some(doubt) = doubt(found, &Target::of(kind, target, attempt), target) {
-            return Some(Situation::Unusable(doubt.about(last.title())));
+            return Some(Situation::Unusable(doubt.about(&last.title())));
         }
         let verdict = judge(&kind.backup, found, target);
         let is_given_up = verdict.is_given_up(kind, created, self.now);
@@ -116,7 +116,11 @@ impl<'s> Search<'s> {
 
     fn goes_on_after(&mut self, last: Try) -> Option<Situation> {
         if self.attempt == LAST_ATTEMPT {
-            return Some(Situation::Unusable(Unusable::Exhausted { tries: self.attempt }));
+            let message = format!(
+                "{LAST_ATTEMPT} backups failed, and no further attempt is made; release the object without a backup with the annotation \
+                 catena.dev/force-release: <uid> <reason>"
+            );
+            return Some(Situation::Unusable(Failure::stalled(reason::BACKUPS_EXHAUSTED, message)));
         }
         if self.attempt - self.first + 1 == MAX_LOOK_UPS {
             return Some(Situation::Unfinished { last });

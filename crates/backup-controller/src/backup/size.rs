@@ -1,8 +1,8 @@
 //! Whether the API server can store a backup.
 
+use catena_api::reason;
+use operator_watch::Failure;
 use serde_json::{Map, Value};
-
-use crate::error::Unusable;
 
 /// Maximum size of the data of a Secret or a `ConfigMap`, in bytes.
 const MAX_DATA: usize = 1024 * 1024;
@@ -16,7 +16,7 @@ const ELSEWHERE: &str = "keep the object smaller, or let a Job copy it to where 
 
 /// The reason why the API server will not store a backup by the template `name`; `None` if it is small.
 #[must_use]
-pub fn excess(name: &str, backup: &Value) -> Option<Unusable> {
+pub fn excess(name: &str, backup: &Value) -> Option<Failure> {
     let kind = backup["kind"].as_str().unwrap_or_default();
     let (size, limit, remedy) = match (backup["apiVersion"].as_str(), kind) {
         (Some("v1"), "Secret") => {
@@ -27,8 +27,12 @@ pub fn excess(name: &str, backup: &Value) -> Option<Unusable> {
         }
         _ => (backup.to_string().len(), MAX_OBJECT, ELSEWHERE),
     };
-    let (backup, kind) = (name.to_owned(), kind.to_owned());
-    (size > limit).then_some(Unusable::TooLarge { backup, kind, size, limit, remedy })
+    (size > limit).then(|| {
+        let message = format!(
+            "the backup by the template {name:?}, a {kind}, would have {size} bytes, and the API server stores at most {limit}: {remedy}; otherwise the object is held when it is deleted"
+        );
+        Failure::stalled(reason::BACKUP_TOO_LARGE, message)
+    })
 }
 
 /// The size of all texts of a map.
@@ -48,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    fn stored(api_version: &str, kind: &str, field: &str, value: Value) -> Option<Unusable> {
+    fn stored(api_version: &str, kind: &str, field: &str, value: Value) -> Option<Failure> {
         let mut backup = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it"}});
         backup[field] = value;
         excess("it", &backup)
@@ -63,12 +67,12 @@ mod tests {
             assert_eq!(stored("v1", kind, encoded, data(MAX_DATA / 3 * 4)), None, "{kind}");
             for (field, size) in [(plain, MAX_DATA + 1), (encoded, MAX_DATA / 3 * 4 + 8)] {
                 let problem = stored("v1", kind, field, data(size)).unwrap();
-                assert_eq!(problem.reason(), "BackupTooLarge");
-                assert!(problem.to_string().contains("{{ restorable }}"), "{problem}");
+                assert_eq!(problem.reason, "BackupTooLarge");
+                assert!(problem.message.contains("{{ restorable }}"), "{problem}");
             }
         }
         assert_eq!(stored("apps/v1", "ControllerRevision", "data", data(MAX_DATA + 1)), None);
         let problem = stored("apps/v1", "ControllerRevision", "data", data(MAX_OBJECT)).unwrap();
-        assert!(problem.to_string().contains("let a Job copy it"), "{problem}");
+        assert!(problem.message.contains("let a Job copy it"), "{problem}");
     }
 }

@@ -164,7 +164,7 @@ fn what_goes_with_the_object_is_no_backup_of_it() {
 fn a_template_that_cannot_work_is_told() {
     let problem = |template: &str, of: &str| {
         let settings = settings(template, "");
-        render(&settings.templates, &settings.kinds["maps"], &target(of), 1).unwrap_err().reason()
+        render(&settings.templates, &settings.kinds["maps"], &target(of), 1).unwrap_err().reason
     };
     let named = |name: &str| format!("{{apiVersion: batch/v1, kind: Job, metadata: {{{name}}}}}");
     assert_eq!(problem(&named("name: {{ name }}"), "shop"), "BackupNameNotUnique");

@@ -57,7 +57,7 @@ async fn pass(controller: &ProtectedObjects) -> Result<Requeue, &'static str> {
     let target = watched(&settings(TEMPLATE, "backups"), &target("shop"));
     let observed = controller.observe(target, Backoffs::default()).await.unwrap();
     let action = controller.decide(&observed);
-    controller.act(observed, action).await.map_err(|error| error.reason())
+    controller.act(observed, action).await.map_err(|error| error.reason)
 }
 
 #[tokio::test]
@@ -87,13 +87,12 @@ async fn an_object_whose_backup_cannot_be_read_says_why_it_is_held() {
         answer(true, sent)
     });
     let target = watched(&settings(TEMPLATE, "backups"), &target("shop"));
-    let failure: operator_watch::Failure =
-        controller.observe(target.clone(), Backoffs::default()).await.unwrap_err().into();
+    let failure = controller.observe(target.clone(), Backoffs::default()).await.unwrap_err();
     drop(log.take());
     let observed = controller.observe(target, Backoffs::of_everything(failure)).await.unwrap();
     let action = controller.decide(&observed);
     assert!(matches!(action, Action::Hold { tell: true, .. }), "{action:?}");
-    controller.act(observed, action).await.map_err(|error| error.reason()).unwrap();
+    controller.act(observed, action).await.map_err(|error| error.reason).unwrap();
     let told: Vec<_> = log.take().into_iter().filter(|sent| sent.verb != "GET").collect();
     let [told] = &told[..] else { panic!("{told:?}") };
     let annotation = told.body["metadata"]["annotations"]["catena.dev/backup-status"].as_str().unwrap();

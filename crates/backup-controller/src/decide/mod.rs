@@ -9,7 +9,6 @@ use serde_json::Value;
 use crate::{
     annotation::{BackupStatus, State},
     backup::{Situation, Try, Verdict, is_short_lived},
-    error::Unusable,
     finalizer,
     force_release::ForceRelease,
     observed::{Held, Observed},
@@ -30,7 +29,7 @@ pub enum Action {
     /// Add our finalizer.
     Protect,
     /// Report that an object, which has our finalizer by now, cannot be backed up.
-    Warn(Unusable),
+    Warn(Failure),
     /// Remove our finalizer from an object that is not to be protected, and is not being deleted.
     TakeBack,
     /// Record with this status that a backup is about to be created, because it may be gone before it is seen.
@@ -38,7 +37,7 @@ pub enum Action {
     /// Create a backup.
     Create(Value),
     /// Report that there is nothing to create.
-    Refuse(Unusable),
+    Refuse(Failure),
     /// Remove our finalizer from an object that is being deleted.
     Release {
         /// The reason for the release.
@@ -113,7 +112,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
                 && (!held.had_a_backup() || held.left(held.told_since(), kind.deadline).is_zero()) =>
         {
             let why = "its entry no longer protects objects, and no backup can be created";
-            given_up(None, &format!("{why}: {problem}"))
+            given_up(None, &format!("{why}: {}", problem.message))
         }
         Some(Situation::Unread) if !kind.protect && held.left(held.told_since(), kind.deadline).is_zero() => {
             given_up(None, "its entry no longer protects objects, and its backup cannot be read")

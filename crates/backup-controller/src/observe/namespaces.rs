@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use backup_controller::{Settings, error::Error, observed::Row};
+use backup_controller::{Settings, observed::Row};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Client,
@@ -10,7 +10,7 @@ use kube::{
     discovery::ApiResource,
 };
 use operator_kit::run::Triggers;
-use operator_watch::{Cache, ObjectId, PrunedObject, Row as CacheRow, Watch, Watches};
+use operator_watch::{ApiError, Cache, ObjectId, PrunedObject, Row as CacheRow, Watch, Watches};
 use parking_lot::Mutex;
 
 use super::live;
@@ -59,7 +59,7 @@ impl Namespaces {
     }
 
     /// Whether a selector selects a namespace. A namespace that the watch has not shown yet is read live.
-    pub async fn selects(&self, selector: &Selector, namespace: &str) -> Result<bool, Error> {
+    pub async fn selects(&self, selector: &Selector, namespace: &str) -> Result<bool, ApiError> {
         let cache = self.cache.lock().clone();
         let known = cache.and_then(|cache| cache.by_index("", namespace).first().cloned());
         if let Some(row) = known {

@@ -2,12 +2,11 @@
 
 use backup_controller::{
     backup::{Search, Situation, not_served},
-    error::{Error, Unusable},
     metadata,
 };
 use kube::Client;
 use operator_templates::Templates;
-use operator_watch::Cause;
+use operator_watch::{ApiError, Cause};
 
 use super::live;
 
@@ -16,7 +15,7 @@ pub async fn situation(
     client: &Client,
     templates: &Templates,
     mut search: Search<'_>,
-) -> Result<Situation, Error> {
+) -> Result<Situation, ApiError> {
     loop {
         let backup = match search.render(templates) {
             Ok(backup) => backup,
@@ -26,7 +25,7 @@ pub async fn situation(
         let kind = &search.kind().backup;
         let answer = match live::read(client, &kind.resource, namespace, name).await {
             Err(problem) if problem.cause == Cause::Forbidden => {
-                return Ok(Situation::Unusable(Unusable::OutOfReach(problem.into())));
+                return Ok(Situation::Unusable(problem.into()));
             }
             answer => answer?,
         };
@@ -37,7 +36,7 @@ pub async fn situation(
             Ok(Some(found)) => search.finds(&found),
             Ok(None) => search.misses(backup),
             // Its metadata alone would look like that of another object.
-            Err(problem) => Some(Situation::Unusable(Unusable::OutOfReach(problem.into()))),
+            Err(problem) => Some(Situation::Unusable(problem.into())),
         };
         if let Some(situation) = situation {
             return Ok(situation);

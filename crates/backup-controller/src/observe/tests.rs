@@ -1,6 +1,6 @@
 use catena_api::keys::{BACKUP_STATUS, FORCE_RELEASE};
 use operator_kit::run::Triggers;
-use operator_watch::{Failure, Watches};
+use operator_watch::Watches;
 use serde_json::json;
 
 use super::*;
@@ -63,7 +63,7 @@ async fn an_object_of_a_kind_that_is_no_longer_served_is_not_taken_for_gone() {
     let (observer, _) = observer(Some(json!("404 page not found")), Memory::default());
     let settings = settings(TEMPLATE, "backups");
     let failed = observer.observe(watched(&settings, &target("shop")), Backoffs::default()).await;
-    let failure = Failure::from(failed.err().unwrap());
+    let failure = failed.err().unwrap();
     assert_eq!((failure.reason, failure.is_stalled), ("KindNotServed", false));
     assert!(failure.message.contains("ConfigMap \"web\""), "{failure}");
 }

@@ -82,7 +82,7 @@ async fn a_missing_namespace_is_a_try_and_a_kind_that_is_not_served_is_none() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_rendered_is_reported_and_is_no_try() {
-    let problem = Unusable::NoNamespace { backup: "job".into() };
+    let problem = Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, "");
     let acted = act(Action::Refuse(problem), Answer::Done).await;
     assert_eq!((outcome(&acted), acted.memory.refusals("u", &kind())), (Err("BackupWithoutNamespace"), 1));
     assert!(acted.sent.is_empty());

@@ -9,7 +9,6 @@ use backup_controller::{
     Settings,
     backup::{Situation, Try, Verdict},
     decide::decide,
-    error::Unusable,
 };
 use catena_api::keys::BACKUP_FINALIZER;
 use jiff::Timestamp;
@@ -57,7 +56,7 @@ async fn act_on(observed: &Observed, action: Action, answers: &[Answer]) -> Acte
         memory.clone(),
         metrics.clone(),
     );
-    let result = executor.act(observed, action).await.map_err(Failure::from);
+    let result = executor.act(observed, action).await;
     // Events are published in the background; time advances only while all tasks wait.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let (events, sent): (Vec<_>, _) = log.take().into_iter().partition(is_event);
@@ -161,7 +160,7 @@ async fn the_finalizer_is_put_on_the_very_object_that_was_seen_and_lives() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_backed_up_is_told_while_it_lives() {
-    let problem = Unusable::NoNamespace { backup: "job".into() };
+    let problem = Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, "");
     let acted = act_on(&living(&[BACKUP_FINALIZER]), Action::Warn(problem), &[Answer::Done]).await;
     assert_eq!((outcome(&acted), acted.sent.len()), (Ok(Requeue::Now), 0));
     assert_eq!(acted.told, ["BackupWithoutNamespace"]);
@@ -289,7 +288,7 @@ async fn no_answer_lets_an_object_go_without_a_proven_backup() {
         for action in [
             Action::Protect,
             Action::Create(backup()),
-            Action::Refuse(Unusable::NoNamespace { backup: "job".into() }),
+            Action::Refuse(Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, "")),
             tell(State::Failed),
             Action::Settle,
         ] {

@@ -1,13 +1,12 @@
 use std::sync::Arc;
 
-use catena_api::keys::BACKUP_FINALIZER;
+use catena_api::{keys::BACKUP_FINALIZER, reason};
 use k8s_openapi::api::core::v1::ObjectReference;
 use operator_kit::run::Backoffs;
-use operator_watch::Failure;
 use serde_json::json;
 
 use super::*;
-use crate::{error::Unusable, fixtures, settings::Settings};
+use crate::{fixtures, settings::Settings};
 
 const SETTINGS: &str = r"
 kinds:
@@ -101,7 +100,7 @@ fn the_finalizer_follows_the_selection_of_what_lives() {
 
 #[test]
 fn what_cannot_be_backed_up_is_told_before_anything_else_is_done_with_it() {
-    let problem = Unusable::NoNamespace { backup: "b".into() };
+    let problem = Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, "");
     let observed = Observed { excess: Some(problem.clone()), ..living(false, &[BACKUP_FINALIZER]) };
     assert_eq!(decide(&observed), Action::Warn(problem));
 }
@@ -133,7 +132,7 @@ fn under_hold_only_a_proven_backup_or_a_user_lets_go() {
             failed(40, age),
             Situation::Unfinished { last: last(40, age) },
             absent(),
-            Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }),
+            Situation::Unusable(Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, "")),
         ]
     });
     for situation in unproven {

@@ -62,7 +62,7 @@ fn release_lets_go_what_cannot_be_backed_up_only_after_tries_and_deadline() {
 /// The controller may have been down for longer than the deadline, and the first failure afterwards may be a mere read.
 #[test]
 fn what_was_never_tried_is_not_let_go() {
-    let unusable = Situation::Unusable(Unusable::NoNamespace { backup: "b".into() });
+    let unusable = Situation::Unusable(Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, ""));
     for situation in [absent(), unusable] {
         for backoffs in [Backoffs::default(), deferred()] {
             let mut observed = deleted("released", situation.clone());
@@ -85,7 +85,7 @@ fn an_entry_that_protects_no_more_lets_go_what_cannot_be_backed_up_and_waits_for
     for (situation, refusals) in [
         (absent(), 1),
         (failed(1, 1), 0),
-        (Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }), 0),
+        (Situation::Unusable(Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, "")), 0),
     ] {
         let action = unprotected(situation, refusals);
         assert_eq!(outcome(&action), Some(Outcome::GivenUp), "{action:?}");
@@ -93,7 +93,8 @@ fn an_entry_that_protects_no_more_lets_go_what_cannot_be_backed_up_and_waits_for
     let mut observed = deleted("unprotected", there(Verdict::Running(None), 30));
     let Action::Hold { status, .. } = decide(&observed) else { panic!("not held") };
     held(&mut observed).status = Some(status);
-    held(&mut observed).situation = Some(Situation::Unusable(Unusable::NoNamespace { backup: "b".into() }));
+    held(&mut observed).situation =
+        Some(Situation::Unusable(Failure::stalled(reason::BACKUP_WITHOUT_NAMESPACE, "")));
     assert_eq!(outcome(&decide(&observed)), None, "its backup still runs");
     // Nor after that was told.
     observed.backoffs = deferred();
