@@ -5,11 +5,10 @@ use std::{collections::HashSet, sync::Arc};
 use kube::Client;
 use operator_kit::{
     report::Events,
-    run::{Operator, SettingsHandle, Validate},
+    run::{Operator, SettingsHandle},
 };
 use operator_watch::{DynamicKind, Watches};
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
 use tokio::{
     select,
     sync::{Notify, watch},
@@ -18,10 +17,10 @@ use tokio::{
 use crate::{discovery::Definitions, kind::CommandKind, settings::Kinds};
 
 /// The kinds of the settings and of definitions.
-pub struct Registry<S> {
+pub struct Registry {
     client: Client,
     watches: Watches,
-    settings: SettingsHandle<S>,
+    settings: SettingsHandle<Kinds>,
     /// What the controller does with commands, for messages.
     task: &'static str,
     /// `None` while discovery is off.
@@ -30,13 +29,10 @@ pub struct Registry<S> {
     changed: Arc<Notify>,
 }
 
-impl<S> Registry<S>
-where
-    S: AsRef<Kinds> + DeserializeOwned + Validate + Send + Sync + 'static,
-{
+impl Registry {
     /// The kinds of a controller. The `task` is what it does with commands, for messages: they are `bound`.
     #[must_use]
-    pub fn new(operator: &Operator<S>, task: &'static str) -> Self {
+    pub fn new(operator: &Operator<Kinds>, task: &'static str) -> Self {
         let registry = Self {
             client: operator.client.clone(),
             watches: operator.watches.clone(),
@@ -52,14 +48,14 @@ where
 
     /// Warns that nothing is ever done, if no kind can come.
     fn warn(&self) {
-        if (*self.settings.current()).as_ref().are_none() {
+        if self.settings.current().are_none() {
             let task = self.task;
             tracing::warn!("kinds: is empty and discovery is not enabled, so that nothing is ever {task}");
         }
     }
 
     /// Tells, whenever it is called, why there may be kinds that are not known.
-    pub fn problem(&self) -> impl Fn() -> Option<String> + Send + Sync + use<S> {
+    pub fn problem(&self) -> impl Fn() -> Option<String> + Send + Sync + use<> {
         let definitions = self.definitions.clone();
         move || definitions.lock().as_ref()?.problem()
     }
@@ -67,8 +63,7 @@ where
     /// The present kinds. The settings of a kind take precedence over its definition.
     #[must_use]
     pub fn current(&self) -> Vec<Arc<CommandKind>> {
-        let settings = self.settings.current();
-        let kinds = (*settings).as_ref();
+        let kinds = self.settings.current();
         let mut definitions = self.definitions.lock();
         if !kinds.are_discovered {
             *definitions = None;

@@ -8,7 +8,10 @@ use std::{
 use operator_kit::run::Validate;
 use serde::Deserialize;
 
-use crate::kind::{CommandKind, KindFile};
+use crate::{
+    expiry::{Expiry, Marks},
+    kind::{CommandKind, KindFile},
+};
 
 /// The kinds of commands in the settings.
 #[derive(Clone, Debug, Deserialize)]
@@ -18,36 +21,33 @@ pub struct Kinds {
     pub listed: Vec<Arc<CommandKind>>,
     /// Whether kinds are also discovered by the label on their definitions.
     pub are_discovered: bool,
+    /// The marks of commands of any kind that something would create again. Only command-reaper reads them.
+    pub declared_by: Marks,
     /// The mistakes in the list.
     pub problems: Vec<String>,
 }
 
 /// The kinds, as they are configured.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct KindsFile {
     kinds: Vec<KindFile>,
     #[serde(default)]
     discovery: Discovery,
+    #[serde(default)]
+    declared_by: Marks,
 }
 
 /// Whether kinds are discovered, as it is configured.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Discovery {
+struct Discovery {
     enabled: bool,
 }
 
 impl From<KindsFile> for Kinds {
-    fn from(file: KindsFile) -> Self {
-        Self::compile(file.kinds, &file.discovery)
-    }
-}
-
-impl Kinds {
     /// Compiles the kinds. A mistake in one does not affect the others.
-    #[must_use]
-    pub fn compile(kinds: Vec<KindFile>, discovery: &Discovery) -> Self {
+    fn from(KindsFile { kinds, discovery, declared_by }: KindsFile) -> Self {
         let (mut listed, mut problems) = (Vec::new(), duplicates(&kinds));
         for kind in kinds {
             match CommandKind::compile(kind) {
@@ -55,19 +55,22 @@ impl Kinds {
                 Err(problem) => problems.push(problem),
             }
         }
-        Self { listed, are_discovered: discovery.enabled, problems }
+        Self { listed, are_discovered: discovery.enabled, declared_by, problems }
+    }
+}
+
+impl Kinds {
+    /// When commands of a kind are deleted; `None` if they are not.
+    #[must_use]
+    pub fn expiry(&self, kind: &CommandKind) -> Option<Expiry> {
+        let expiry = kind.expiry.clone()?;
+        Some(Expiry { declared_by: self.declared_by.and(&expiry.declared_by), ..expiry })
     }
 
     /// Whether none is there, and none can come.
     #[must_use]
     pub fn are_none(&self) -> bool {
         self.listed.is_empty() && self.problems.is_empty() && !self.are_discovered
-    }
-}
-
-impl AsRef<Self> for Kinds {
-    fn as_ref(&self) -> &Self {
-        self
     }
 }
 
@@ -162,6 +165,22 @@ mod tests {
         other_group["group"] = json!("apps.example");
         let kinds = read(&json!([entry("restarts", "restarts", name), other_group]));
         assert_eq!((kinds.listed.len(), kinds.problems), (2, Vec::new()));
+    }
+
+    #[test]
+    fn a_command_is_declared_by_the_marks_of_its_kind_and_of_all_kinds() {
+        let mut expiring = entry("a", "as", "'x'");
+        let expire = json!({"finishedAt": "null", "ttlSeconds": "60", "declaredBy": {"labels": ["mine"]}});
+        expiring["expire"] = expire;
+        let kinds: Kinds = serde_json::from_value(json!({
+            "declaredBy": {"labels": ["all"]},
+            "kinds": [expiring, entry("b", "bs", "'x'")],
+        }))
+        .unwrap();
+        let [a, b] = &kinds.listed[..] else { panic!("{kinds:?}") };
+        let marks: Marks = serde_json::from_value(json!({"labels": ["all", "mine"]})).unwrap();
+        assert_eq!(kinds.expiry(a).unwrap().declared_by, marks);
+        assert!(kinds.expiry(b).is_none(), "it does not say when its commands expire");
     }
 
     #[test]

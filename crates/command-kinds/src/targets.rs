@@ -9,7 +9,10 @@ use kube::{Client, discovery::ApiResource};
 use operator_kit::run::Operator;
 use operator_watch::{Discovery, ObjectId, PrunedObject, Watch, WatchHandle, Watches};
 
-use crate::kind::{CommandKind, TargetKind};
+use crate::{
+    kind::{CommandKind, TargetKind},
+    settings::Kinds,
+};
 
 /// Gets each target that comes, changes or goes.
 type Changed = dyn Fn(&Arc<TargetKind>, ObjectId<'_>) + Send + Sync;
@@ -26,8 +29,8 @@ pub struct Targets {
 impl Targets {
     /// Watches none yet.
     #[must_use]
-    pub fn new<S>(
-        operator: &Operator<S>,
+    pub fn new(
+        operator: &Operator<Kinds>,
         changed: impl Fn(&Arc<TargetKind>, ObjectId<'_>) + Send + Sync + 'static,
     ) -> Self {
         Self {

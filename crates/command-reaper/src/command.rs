@@ -93,11 +93,27 @@ fn blank(value: &mut Value, uid: &str) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use operator_kit::run::Validate;
     use serde_json::json;
 
     use super::*;
-    use crate::settings::{Settings, tests::shipped};
+    use crate::Settings;
+
+    /// The default settings of the chart.
+    pub fn shipped() -> Settings {
+        let values: Value =
+            serde_saphyr::from_str(include_str!("../../../charts/command-reaper/values.yaml")).unwrap();
+        serde_json::from_value(json!({"kinds": values["kinds"], "declaredBy": values["declaredBy"]})).unwrap()
+    }
+
+    #[test]
+    fn the_shipped_settings_are_valid() {
+        let shipped = shipped();
+        assert_eq!(shipped.validate(), Ok(()));
+        assert!(!shipped.are_none());
+        assert_eq!(shipped.listed.len(), 2);
+    }
 
     fn settings(finished_at: &str, ttl_seconds: &str) -> Settings {
         filtered(None, finished_at, ttl_seconds)
@@ -119,11 +135,11 @@ mod tests {
     }
 
     fn expiries(settings: &Settings) -> Vec<Expiry> {
-        settings.kinds.listed.iter().filter_map(|kind| settings.expiry(kind)).collect()
+        settings.listed.iter().filter_map(|kind| settings.expiry(kind)).collect()
     }
 
     fn read(settings: &Settings, object: Value) -> CommandRow {
-        let filter = settings.kinds.listed[0].filter.as_ref();
+        let filter = settings.listed[0].filter.as_ref();
         CommandRow::of(serde_json::from_value(object).unwrap(), filter, &expiries(settings)[0])
     }
 

@@ -3,6 +3,5 @@
 pub mod command;
 pub mod decide;
 pub mod observed;
-pub mod settings;
 
-pub use settings::Settings;
+pub use command_kinds::Kinds as Settings;

@@ -16,7 +16,7 @@ use crate::memory::Memory;
 /// The kinds that are carried out, now and after each change. The changes of their targets wake their commands.
 pub fn follow(
     operator: &Operator<Settings>,
-    registry: Registry<Settings>,
+    registry: Registry,
     memory: Memory,
 ) -> watch::Receiver<Vec<DynamicKind<CommandRow>>> {
     let woken = memory.clone();

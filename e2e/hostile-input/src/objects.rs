@@ -92,7 +92,7 @@ fn read_commands(object: &PrunedObject) {
     let bound = BOUND.clone().unwrap_or_else(|| panic!("the kind of the commands is not understood"));
     let _ = command_binder::command::CommandRow::of(&bound, object.clone());
     let reaped = REAPED.as_ref().unwrap_or_else(|| panic!("the shipped settings are not understood"));
-    for kind in &reaped.kinds.listed {
+    for kind in &reaped.listed {
         let Some(expiry) = reaped.expiry(kind) else { continue };
         let _ = command_reaper::command::CommandRow::of(object.clone(), kind.filter.as_ref(), &expiry);
     }

@@ -17,7 +17,7 @@ const DISCOVERY_INTERVAL: Duration = Duration::from_secs(1);
 /// The kinds of commands, which change at run time.
 pub struct Catalog {
     discovery: Discovery,
-    registry: Registry<Settings>,
+    registry: Registry,
     waiting: Waiting,
     triggers: Triggers<CommandRow>,
     targets: Targets,

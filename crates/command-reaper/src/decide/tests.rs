@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{command::CommandRow, settings::tests::shipped};
+use crate::command::{CommandRow, tests::shipped};
 
 /// When a command is deleted.
 type Expiry = Result<Option<Timestamp>, Box<ExpressionError>>;
@@ -111,7 +111,7 @@ fn a_command_that_was_restored_after_its_end_goes_after_its_ttl_and_nobody_is_to
         },
     });
     let shipped = shipped();
-    let reading = shipped.expiry(&shipped.kinds.listed[0]).unwrap();
+    let reading = shipped.expiry(&shipped.listed[0]).unwrap();
     let row = CommandRow::of(serde_json::from_value(object).unwrap(), None, &reading);
     let restored = changed(observed(Ok(None)), |command| command.row = row);
     for came_back in [false, true] {
