@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use super::{
-    Finding, Rule,
-    schema::{self, Schemas},
-};
+use super::{Finding, Rule, schema::compare};
 
 /// The parts of a kind's identity: a change would make it another kind.
 const IDENTITY: [&str; 4] = ["/spec/group", "/spec/scope", "/spec/names/kind", "/spec/names/plural"];
@@ -26,7 +23,7 @@ pub fn changes(old: &Value, new: &Value) -> Vec<Finding> {
                     findings.push(no_longer_served(before));
                 }
                 findings.extend(subresources(before, after));
-                findings.extend(schema::compare(&Schemas::new(name, before, after)));
+                findings.extend(compare(name, before, after));
             }
             None if before["served"] == true => findings.push(no_longer_served(before)),
             None => {}
@@ -39,7 +36,7 @@ pub fn changes(old: &Value, new: &Value) -> Vec<Finding> {
         }
         let after = versions(new).find(|version| version["storage"] == true);
         if let Some(after) = after.filter(|after| name(after) != name(before)) {
-            findings.extend(schema::compare(&Schemas::new(name(after), before, after)));
+            findings.extend(compare(name(after), before, after));
         }
     }
     findings

@@ -9,26 +9,12 @@ use super::{
     validation::{self, is_open},
 };
 
-/// Two schemas of the same objects.
-pub(super) struct Schemas<'s> {
-    /// The version whose objects are meant.
-    version: &'s str,
-    old: &'s Value,
-    new: &'s Value,
-}
-
-impl<'s> Schemas<'s> {
-    /// The schemas of two versions of a definition.
-    pub fn new(version: &'s str, old: &'s Value, new: &'s Value) -> Self {
-        let [old, new] = [old, new].map(|version| &version["schema"]["openAPIV3Schema"]);
-        Self { version, old, new }
-    }
-}
-
-/// What objects of the old schema lose under the new one, and what refuses them.
-pub(super) fn compare(schemas: &Schemas<'_>) -> Vec<Finding> {
-    let mut comparison = Comparison { version: schemas.version, findings: Vec::new() };
-    comparison.node("", schemas.old, schemas.new);
+/// What objects of one version of a definition lose under another one, and what refuses them. `version` is the one whose
+/// objects are meant.
+pub(super) fn compare(version: &str, old: &Value, new: &Value) -> Vec<Finding> {
+    let [old, new] = [old, new].map(|version| &version["schema"]["openAPIV3Schema"]);
+    let mut comparison = Comparison { version, findings: Vec::new() };
+    comparison.node("", old, new);
     comparison.findings
 }
 
@@ -63,18 +49,16 @@ impl Comparison<'_> {
                 (None, _) => self.removed(&place, before, old, new),
             }
         }
-        match (&old["additionalProperties"], &new["additionalProperties"]) {
-            (before @ Value::Object(_), after @ Value::Object(_)) => {
-                self.node(&path::values(path), before, after);
+        let parts = [
+            ("items", path::items(path), "the items of the list are dropped"),
+            ("additionalProperties", path::values(path), "the values of the map are dropped"),
+        ];
+        for (key, place, message) in parts {
+            match (&old[key], &new[key]) {
+                (before @ Value::Object(_), after @ Value::Object(_)) => self.node(&place, before, after),
+                (Value::Object(_), _) if !is_open(new) => self.found(&place, Rule::FieldRemoved, message),
+                _ => {}
             }
-            (Value::Object(_), _) if !is_open(new) => {
-                let message = "the values of the map are dropped";
-                self.found(&path::values(path), Rule::FieldRemoved, message);
-            }
-            _ => {}
-        }
-        if let (before @ Value::Object(_), after @ Value::Object(_)) = (&old["items"], &new["items"]) {
-            self.node(&path::items(path), before, after);
         }
     }
 
@@ -101,7 +85,7 @@ impl Comparison<'_> {
 }
 
 /// The fields of an object in its schema.
-pub(super) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
     schema["properties"].as_object().into_iter().flat_map(Map::iter)
 }
 

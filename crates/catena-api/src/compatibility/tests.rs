@@ -358,6 +358,7 @@ fn versions_of_one_definition_have_the_same_fields() {
     assert_eq!(found(list(&json!({"a": text})), list(&json!({}))), [differ("v1", "spec.it[].a")]);
     assert_eq!(found(map(&json!({"a": text})), map(&json!({}))), [differ("v1", "spec.it.*.a")]);
     assert_eq!(found(map(&json!({})), json!({"it": {"type": "object"}})), [differ("v1", "spec.it.*")]);
+    assert_eq!(found(list(&json!({})), json!({"it": text})), [differ("v1", "spec.it[]")]);
     let open = json!({"it": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     assert_eq!(found(open, json!({"it": object(&json!({"a": text}))})), [differ("v1", "spec.it")]);
 }

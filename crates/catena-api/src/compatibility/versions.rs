@@ -5,9 +5,7 @@ use serde_json::Value;
 use super::{
     Finding, Rule,
     definition::{conversion, name, versions, whole},
-    path,
-    schema::properties,
-    validation::is_open,
+    schema::compare,
 };
 
 /// What breaks the policy for definitions within one definition: the server converts between its versions without a
@@ -37,38 +35,9 @@ pub fn policy(definition: &Value) -> Vec<Finding> {
 }
 
 /// The fields of one version that another lacks.
-fn lost(from: &Value, to: &Value) -> Vec<Finding> {
-    let mut paths = Vec::new();
-    let [before, after] = [from, to].map(|version| &version["schema"]["openAPIV3Schema"]);
-    missing("", before, after, &mut paths);
+fn lost(from: &Value, to: &Value) -> impl Iterator<Item = Finding> {
     let message = format!("{} lacks the field, so that a conversion to it drops the value", name(to));
-    let finding = |path| Finding {
-        version: name(from).to_owned(),
-        path,
-        rule: Rule::VersionsDiffer,
-        message: message.clone(),
-    };
-    paths.into_iter().map(finding).collect()
-}
-
-fn missing(path: &str, from: &Value, to: &Value, paths: &mut Vec<String>) {
-    if is_open(from) && !is_open(to) {
-        paths.push(if path.is_empty() { "the object" } else { path }.to_owned());
-    }
-    for (name, before) in properties(from) {
-        let place = path::field(path, name);
-        match (to["properties"].get(name), &to["additionalProperties"]) {
-            (Some(after), _) | (None, after @ Value::Object(_)) => missing(&place, before, after, paths),
-            (None, _) if is_open(to) => {}
-            (None, _) => paths.push(place),
-        }
-    }
-    let parts = [("items", path::items(path)), ("additionalProperties", path::values(path))];
-    for (key, place) in parts {
-        match (&from[key], &to[key]) {
-            (before @ Value::Object(_), after @ Value::Object(_)) => missing(&place, before, after, paths),
-            (Value::Object(_), _) if !is_open(to) => paths.push(place),
-            _ => {}
-        }
-    }
+    let is_lost = |finding: &Finding| matches!(finding.rule, Rule::FieldRemoved | Rule::UnknownFieldsDropped);
+    let lost = compare(name(from), from, to).into_iter().filter(is_lost);
+    lost.map(move |finding| Finding { rule: Rule::VersionsDiffer, message: message.clone(), ..finding })
 }

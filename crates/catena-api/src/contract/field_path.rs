@@ -9,34 +9,22 @@ use serde_json::{Map, Value};
 #[serde(try_from = "String", into = "String")]
 pub struct FieldPath(Vec<String>);
 
-/// The text is not a [`FieldPath`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidFieldPath(String);
-
-impl fmt::Display for InvalidFieldPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is not a field path: separate the names of the fields by dots, as in status.active, and quote one with other characters, as in metadata.annotations['example.org/token']",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for InvalidFieldPath {}
-
 impl FromStr for FieldPath {
-    type Err = InvalidFieldPath;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        names(text).map(Self).ok_or_else(|| InvalidFieldPath(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, String> {
+        names(text).map(Self).ok_or_else(|| {
+            format!(
+                "{text:?} is not a field path: separate the names of the fields by dots, as in status.active, and quote one with other characters, as in metadata.annotations['example.org/token']"
+            )
+        })
     }
 }
 
 impl TryFrom<String> for FieldPath {
-    type Error = InvalidFieldPath;
+    type Error = String;
 
-    fn try_from(text: String) -> Result<Self, Self::Error> {
+    fn try_from(text: String) -> Result<Self, String> {
         text.parse()
     }
 }
@@ -164,7 +152,7 @@ mod tests {
         for text in
             ["", "spec.", ".spec", "a..b", "status[0]", "a[''].b", "a['b", "a['b']c", "a.['b']", "a.`b-c`"]
         {
-            let error = text.parse::<FieldPath>().unwrap_err().to_string();
+            let error = text.parse::<FieldPath>().unwrap_err();
             assert!(error.contains("as in status.active"), "{error}");
         }
     }

@@ -5,7 +5,7 @@ mod output;
 mod pods;
 mod replicas;
 
-pub use field_path::{FieldPath, InvalidFieldPath};
+pub use field_path::FieldPath;
 pub use output::{Computed, Output};
 pub use pods::{PodController, Pods};
 pub use replicas::{REPLICAS_LABEL, REPLICAS_VERSION, ReplicaContract};
