@@ -4,13 +4,11 @@ use std::sync::Arc;
 
 use catena_api::{keys, reason};
 use k8s_openapi::{
-    api::core::v1::ObjectReference,
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{Client, Resource};
-use operator_kit::report::Events;
-use operator_watch::{Cache, Failure, PrunedObject, Report, Watch, Watches};
+use operator_watch::{Cache, PrunedObject, Watch, Watches};
 use serde::Deserialize;
 
 use crate::{definition::describe, kind::CommandKind};
@@ -38,16 +36,11 @@ pub struct Definitions(Arc<Cache<Definition>>);
 
 impl Definitions {
     /// Follows them, and calls `changed` at each change. The others are reported by Events, each on itself.
-    pub fn follow(
-        client: &Client,
-        watches: &Watches,
-        events: Events,
-        changed: impl Fn() + Send + Sync + 'static,
-    ) -> Self {
+    pub fn follow(client: &Client, watches: &Watches, changed: impl Fn() + Send + Sync + 'static) -> Self {
         let watch = Watch::<Definition>::all(client, &())
             .called("CustomResourceDefinition with the label catena.dev/command")
-            .labelled(&format!("{}=true", keys::COMMAND_KIND));
-        let watches = watches.reporting(Arc::new(InvalidBindings(events)));
+            .labelled(&format!("{}=true", keys::COMMAND_KIND))
+            .reported_as(reason::INVALID_BINDING);
         Self(watches.cache(watch, |definition| definition, move |_| changed()))
     }
 
@@ -67,33 +60,14 @@ impl Definitions {
     }
 }
 
-/// Reports the definitions that describe no kind of commands, although their labels say so.
-struct InvalidBindings(Events);
-
-impl Report for InvalidBindings {
-    fn failed(&self, kind: &str) {
-        self.0.failed(kind);
-    }
-
-    fn unreadable(&self, kind: &str, count: usize) {
-        self.0.unreadable(kind, count);
-    }
-
-    fn is_unreadable(&self, definition: &ObjectReference, mistake: &str, _: &Failure) {
-        let event = Events::warning(reason::INVALID_BINDING, mistake);
-        self.0.publish_lasting(definition, reason::INVALID_BINDING, mistake, event);
-    }
-
-    fn is_mended(&self, definition: &ObjectReference, _: &str) {
-        self.0.resolved(definition, reason::INVALID_BINDING);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use operator_kit::testing::{Answer, Log, Sent, answering};
+    use operator_kit::{
+        report::Events,
+        testing::{Answer, Log, Sent, answering},
+    };
     use serde_json::{Value, json};
     use tokio::time::sleep;
 
@@ -128,8 +102,8 @@ mod tests {
                 Answer::Object(json!({"metadata": {"resourceVersion": "1"}, "items": last}))
             }
         });
-        let events = Events::over(client.clone(), "controller");
-        (Definitions::follow(&client, &Watches::default(), events, || {}), log)
+        let watches = Watches::new(Arc::new(Events::over(client.clone(), "controller")));
+        (Definitions::follow(&client, &watches, || {}), log)
     }
 
     fn events(log: &Log) -> Vec<Value> {
@@ -139,8 +113,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn before_the_first_list_not_all_definitions_are_known() {
         let (client, _log) = answering(|_| Answer::Silence);
-        let events = Events::over(client.clone(), "controller");
-        let definitions = Definitions::follow(&client, &Watches::default(), events, || {});
+        let definitions = Definitions::follow(&client, &Watches::default(), || {});
         assert_eq!(definitions.kinds().len(), 0);
         assert_eq!(definitions.problem().as_deref(), Some("waiting for the first list"));
     }

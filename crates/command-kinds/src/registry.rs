@@ -3,10 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use kube::Client;
-use operator_kit::{
-    report::Events,
-    run::{Operator, SettingsHandle},
-};
+use operator_kit::run::{Operator, SettingsHandle};
 use operator_watch::{DynamicKind, Watches};
 use parking_lot::Mutex;
 use tokio::{
@@ -25,7 +22,6 @@ pub struct Registry {
     task: &'static str,
     /// `None` while discovery is off.
     definitions: Arc<Mutex<Option<Definitions>>>,
-    events: Events,
     changed: Arc<Notify>,
 }
 
@@ -39,7 +35,6 @@ impl Registry {
             settings: operator.settings.clone(),
             task,
             definitions: Arc::default(),
-            events: operator.events.clone(),
             changed: Arc::default(),
         };
         registry.warn();
@@ -71,8 +66,7 @@ impl Registry {
         }
         let definitions = definitions.get_or_insert_with(|| {
             let changed = self.changed.clone();
-            let changed = move || changed.notify_one();
-            Definitions::follow(&self.client, &self.watches, self.events.clone(), changed)
+            Definitions::follow(&self.client, &self.watches, move || changed.notify_one())
         });
         let key = |kind: &CommandKind| (kind.resource.group.clone(), kind.resource.plural.clone());
         let listed: HashSet<_> = kinds.listed.iter().map(|kind| key(kind)).collect();

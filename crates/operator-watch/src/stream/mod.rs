@@ -124,12 +124,6 @@ impl Watches {
         Self { requeue_epoch: Sender::default(), states: Arc::default(), report }
     }
 
-    /// The same, but for whom is reported to.
-    #[must_use]
-    pub fn reporting(&self, report: Arc<dyn Report>) -> Self {
-        Self { report, ..self.clone() }
-    }
-
     /// Passes every object that exists, comes, changes or goes to `changed`, and keeps none of them, so that one that goes
     /// before a new list is not passed. The process is ready even without this watch.
     pub fn watch_changes<K: Resource + DeserializeOwned + Send + 'static>(
@@ -226,7 +220,7 @@ impl Watches {
         }
         let state = status.subscribe();
         let watch_loop = WatchLoop {
-            unreadable: UnreadableObjects::new(&watch.kind, watch.resource.clone(), self.report.clone()),
+            unreadable: UnreadableObjects::of(&watch, self.report.clone()),
             watch,
             status,
             seen: seen.clone(),

@@ -34,6 +34,8 @@ pub struct Watch<K> {
     pub(crate) labels: Option<String>,
     pub(crate) is_metadata_only: bool,
     pub(super) versions: Option<Versions>,
+    /// The reason with which objects that cannot be read are reported; `None` for the usual one.
+    pub(super) mistake_reason: Option<&'static str>,
     objects: PhantomData<fn() -> K>,
 }
 
@@ -56,6 +58,7 @@ impl<K: Resource> Watch<K> {
             labels: None,
             is_metadata_only: false,
             versions: None,
+            mistake_reason: None,
             objects: PhantomData,
         }
     }
@@ -76,6 +79,12 @@ impl<K: Resource> Watch<K> {
     #[must_use]
     pub fn labelled(self, selector: &str) -> Self {
         Self { labels: Some(selector.to_owned()), ..self }
+    }
+
+    /// Has each object that cannot be read reported with this reason, and with nothing but its mistake.
+    #[must_use]
+    pub fn reported_as(self, reason: &'static str) -> Self {
+        Self { mistake_reason: Some(reason), ..self }
     }
 }
 

@@ -277,6 +277,8 @@ pub(crate) struct UnreadableObjects {
     kind: String,
     /// That of objects that do not say theirs, which are the items of a list of a built-in kind.
     resource: Arc<ApiResource>,
+    /// [`Watch::reported_as`].
+    reason: Option<&'static str>,
     pub report: Arc<dyn Report>,
     /// By uid.
     known: HashMap<String, Unreadable>,
@@ -285,9 +287,10 @@ pub(crate) struct UnreadableObjects {
 }
 
 impl UnreadableObjects {
-    pub fn new(kind: &str, resource: Arc<ApiResource>, report: Arc<dyn Report>) -> Self {
-        let (kind, known, unlisted) = (kind.to_owned(), HashMap::new(), HashSet::new());
-        let unreadable = Self { kind, resource, report, known, unlisted };
+    pub fn of<K>(watch: &Watch<K>, report: Arc<dyn Report>) -> Self {
+        let (kind, resource, reason) = (watch.kind.clone(), watch.resource.clone(), watch.mistake_reason);
+        let unreadable =
+            Self { kind, resource, reason, report, known: HashMap::new(), unlisted: HashSet::new() };
         unreadable.count();
         unreadable
     }
@@ -336,7 +339,11 @@ impl UnreadableObjects {
     }
 
     fn report_one(&self, Unreadable { object, error }: &Unreadable) {
-        self.report.is_unreadable(object, error, &Failure::transient("Unreadable", text(error)));
+        let failure = match self.reason {
+            Some(reason) => Failure::transient(reason, error),
+            None => Failure::transient("Unreadable", text(error)),
+        };
+        self.report.is_unreadable(object, error, &failure);
     }
 
     fn count(&self) {
