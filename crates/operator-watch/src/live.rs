@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::{
-    Api, Client, Resource,
-    api::{DynamicObject, GetParams, ListParams},
+    Client, Resource,
+    api::{DynamicObject, GetParams},
     core::{Request, request},
     discovery::ApiResource,
 };
@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::time::timeout;
 
-use crate::{ApiError, Cause, ObjectId, Pruned, PrunedObject, Verb, decode::Received, stream};
+use crate::{ApiError, Cause, ObjectId, Pruned, PrunedObject, Verb};
 
 /// Time within which the API server has to answer a request: a webhook may take up to 30 s before the server goes on
 /// without it.
@@ -84,25 +84,6 @@ impl Live {
     ) -> Result<Option<PrunedObject>, ApiError> {
         read(client, resource, namespace, name, Request::get).await
     }
-
-    /// One page of the objects with these labels, and the token of the next one. An object that cannot be read is left out.
-    pub async fn page<K>(
-        api: &Api<K>,
-        labels: &str,
-        mut limit: u32,
-        token: Option<String>,
-    ) -> kube::Result<(Vec<K>, Option<String>)>
-    where
-        K: Resource + Clone + DeserializeOwned + 'static,
-    {
-        let params = ListParams { continue_token: token, ..ListParams::default().labels(labels) };
-        let (client, all, mut objects) =
-            (api.clone().into_client(), Request::new(api.resource_url()), Vec::new());
-        let take = |object: Received<K>| objects.extend(object.0);
-        let list = stream::page(&client, |params| all.list(params), params, &mut limit, take);
-        let list = Self::in_time(list).await?;
-        Ok((objects, list.continue_.filter(|token| !token.is_empty())))
-    }
 }
 
 type Built = Result<http::Request<Vec<u8>>, request::Error>;
@@ -146,18 +127,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_read_without_an_answer_ends_in_time_and_says_so() {
         let (client, _log) = answering(|_| Answer::Silence);
-        let (maps, api) =
-            (ApiResource::erase::<ConfigMap>(&()), Api::<ConfigMap>::default_namespaced(client.clone()));
+        let maps = ApiResource::erase::<ConfigMap>(&());
         let began = Instant::now();
         let failures = [
             Live::metadata(&client, &maps, "shop", "web").await.unwrap_err().to_string(),
             Live::object(&client, &maps, "shop", "web").await.unwrap_err().to_string(),
-            Live::page(&api, "", 1, None).await.unwrap_err().to_string(),
         ];
         for text in failures {
             assert!(text.contains("did not answer within 35 s"), "{text}");
         }
-        assert_eq!(began.elapsed().as_secs(), 3 * REQUEST_TIMEOUT.as_secs());
+        assert_eq!(began.elapsed().as_secs(), 2 * REQUEST_TIMEOUT.as_secs());
     }
 
     #[tokio::test]

@@ -9,9 +9,9 @@ use catena_api::{
 };
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::{Api, Client};
+use kube::Client;
 use operator_kit::write::Ownership;
-use operator_watch::{ApiError, Cause, Live, ObjectId, Verb};
+use operator_watch::{ApiError, Cause, Live, ObjectId, Verb, Watch};
 use pod_state::{PodProblem, PrunedPod};
 use tokio::time::timeout;
 
@@ -52,10 +52,11 @@ fn subject(child: &Child) -> (String, &str) {
 
 impl Look<'_> {
     async fn first(mut self, selector: &str) -> Result<Option<BlockedBy>, ApiError> {
-        let pods: Api<PrunedPod> = Api::namespaced(self.client.clone(), &self.child.namespace);
+        let pods = Watch::<PrunedPod>::all(self.client, &());
+        let pods = pods.in_namespace(&self.child.namespace).labelled(selector);
         let (now, mut starting, mut token) = (Timestamp::now(), None, None);
         for _ in 0..PAGES {
-            let page = Live::page(&pods, selector, PAGE_SIZE, token).await;
+            let page = pods.read(PAGE_SIZE, token).await;
             let (page, next) = page.map_err(|error| ApiError::of(Verb::Read, &error, subject(self.child)))?;
             for pod in &page {
                 let state = pod.state();

@@ -21,7 +21,6 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 pub use self::requests::Watch;
-pub(super) use self::requests::page;
 #[cfg(feature = "testing")]
 pub(crate) use self::requests::{WatchLine, read_page};
 use self::watch_loop::{UnreadableObjects, WatchBackoff, WatchLoop};

@@ -7,7 +7,7 @@ use http::{self, HeaderValue, header::ACCEPT_ENCODING};
 use kube::{
     Client, Resource,
     api::{DynamicObject, ListParams, WatchParams},
-    core::{ListMeta, Request, Status, request},
+    core::{ListMeta, Request, Status},
     discovery::ApiResource,
 };
 use serde::{Deserialize, de::DeserializeOwned};
@@ -110,22 +110,54 @@ impl Watch<PrunedObject> {
 }
 
 impl<K: DeserializeOwned> Watch<K> {
+    /// One page of the list, and the token of the next one. An object that cannot be read is left out.
+    ///
+    /// # Errors
+    /// The request failed, or was not answered in time.
+    pub async fn read(
+        &self,
+        mut limit: u32,
+        token: Option<String>,
+    ) -> kube::Result<(Vec<K>, Option<String>)> {
+        let mut objects = Vec::new();
+        let list = self.page(&mut limit, token, |object| objects.extend(object.0)).await?;
+        Ok((objects, list.continue_.filter(|token| !token.is_empty())))
+    }
+
     /// Requests a page of the list, the first one without a token, and passes each object to `take` before the next one is
-    /// decoded. `limit` is the maximum number of objects, which follows their size.
+    /// decoded. `limit` is the maximum number of objects: while the text of the page is too long, it is reduced; after a
+    /// short one, it is raised.
     pub(super) async fn page(
         &self,
         limit: &mut u32,
         token: Option<String>,
         take: impl FnMut(Received<K>),
     ) -> kube::Result<ListMeta> {
-        let params = ListParams {
+        let mut params = ListParams {
             label_selector: self.labels.clone(),
             continue_token: token,
             ..ListParams::default()
         };
-        let (all, is_metadata_only) = (Request::new(&*self.path), self.is_metadata_only);
-        let list = |params: &_| if is_metadata_only { all.list_metadata(params) } else { all.list(params) };
-        Live::within(PAGE_TIMEOUT, page(&self.client, list, params, limit, take)).await
+        let list = if self.is_metadata_only { Request::list_metadata } else { Request::list };
+        let page = async {
+            loop {
+                params.limit = Some(*limit);
+                let request = list(&Request::new(&*self.path), &params).map_err(kube::Error::BuildRequest)?;
+                let longest = if *limit == 1 { u64::MAX } else { MAX_PAGE };
+                let (answer, mut text) =
+                    (self.client.request_stream(request).await?.take(longest), Vec::new());
+                pin!(answer).read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
+                let length = text.len() as u64;
+                if length < longest {
+                    if length < MAX_PAGE / 4 {
+                        *limit = limit.saturating_mul(2);
+                    }
+                    return read_page(&text, take);
+                }
+                *limit = (*limit / 2).max(1);
+            }
+        };
+        Live::within(PAGE_TIMEOUT, page).await
     }
 
     /// The changes since a version; `Ok` as soon as the server has started the watch.
@@ -148,32 +180,6 @@ impl<K: DeserializeOwned> Watch<K> {
         let is_end = |error: &io::Error| error.kind() != io::ErrorKind::InvalidData;
         let lines = lines.take_while(move |line| ready(!line.as_ref().is_err_and(is_end)));
         Ok(lines.map(|line| WatchLine::read(&line.map_err(kube::Error::ReadEvents)?)))
-    }
-}
-
-/// Requests a page of at most so many objects, passes each to `take`, and returns the metadata of the list. While its text is
-/// too long, the limit is reduced; after a short one, it is raised.
-pub(crate) async fn page<K: DeserializeOwned>(
-    client: &Client,
-    list: impl Fn(&ListParams) -> Result<http::Request<Vec<u8>>, request::Error>,
-    mut params: ListParams,
-    limit: &mut u32,
-    take: impl FnMut(Received<K>),
-) -> kube::Result<ListMeta> {
-    loop {
-        params.limit = Some(*limit);
-        let request = list(&params).map_err(kube::Error::BuildRequest)?;
-        let longest = if *limit == 1 { u64::MAX } else { MAX_PAGE };
-        let (answer, mut text) = (client.request_stream(request).await?.take(longest), Vec::new());
-        pin!(answer).read_to_end(&mut text).await.map_err(kube::Error::ReadEvents)?;
-        let length = text.len() as u64;
-        if length < longest {
-            if length < MAX_PAGE / 4 {
-                *limit = limit.saturating_mul(2);
-            }
-            return read_page(&text, take);
-        }
-        *limit = (*limit / 2).max(1);
     }
 }
 
@@ -242,8 +248,19 @@ mod tests {
     use std::cell::Cell;
 
     use k8s_openapi::api::core::v1::ConfigMap;
+    use tokio::time::Instant;
 
     use super::*;
+    use crate::testing::{Answer, answering};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_without_an_answer_ends_in_time_and_says_so() {
+        let (client, _log) = answering(|_| Answer::Silence);
+        let began = Instant::now();
+        let error = Watch::<ConfigMap>::all(&client, &()).read(1, None).await.unwrap_err().to_string();
+        assert!(error.contains("did not answer within 60 s"), "{error}");
+        assert_eq!(began.elapsed(), PAGE_TIMEOUT);
+    }
 
     const PAGE: &str = r#"{"metadata": {"resourceVersion": "7", "continue": "more"}, "other": {"items": [1]},
         "items": [{"metadata": {"name": "a"}}, {"metadata": 7}, "x", {"metadata": {"name": "b"}}]}"#;
