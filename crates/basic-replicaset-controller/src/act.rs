@@ -200,7 +200,7 @@ fn by_item<T>(
         Failure { item, ..error.into() }
     };
     let parts = batch.failed.into_iter().map(failure).collect();
-    Err(Failures { parts, step: None, has_progressed: batch.done > 0 })
+    Err(Failures { parts, has_progressed: batch.done > 0 })
 }
 
 #[cfg(test)]

@@ -362,13 +362,7 @@ impl<C: Controller> Reconciler<C> {
         backoffs: Backoffs,
         run: &mut StepRun,
     ) -> Result<Requeue, Failures> {
-        let observed = self.memory.controller.observe(object.clone(), backoffs).await;
-        let observed: Result<_, Failures> = observed.map_err(Into::into);
-        if let Some(step) = observed.as_ref().err().and_then(|failures| failures.step) {
-            run.step = step;
-            run.retry_key = self.memory.controller.retry_key(&object, step);
-        }
-        let observed = observed?;
+        let observed = self.memory.controller.observe(object.clone(), backoffs).await.map_err(Into::into)?;
         let action = self.memory.controller.decide(&observed);
         tracing::debug!(?action, "decided");
         run.step = self.memory.controller.step(&action);

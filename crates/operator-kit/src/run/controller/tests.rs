@@ -230,43 +230,6 @@ async fn a_failure_is_told_once_while_it_lasts_and_again_before_its_event_expire
     assert_eq!(told, ["it is refused"]);
 }
 
-/// Cannot read what one of its steps needs.
-#[derive(Default)]
-struct HalfBlind(Mutex<Vec<&'static str>>);
-
-impl Controller for HalfBlind {
-    type Kind = ConfigMap;
-    type Observed = ();
-    type Action = ();
-    type Error = Failures;
-
-    async fn observe(&self, _: Arc<ConfigMap>, backoffs: Backoffs) -> Result<(), Failures> {
-        let unread = Failures { step: Some("look"), ..Failure::transient("Unread", "unread").into() };
-        if backoffs.is_backing_off("look") { Ok(()) } else { Err(unread) }
-    }
-
-    fn decide(&self, (): &()) {}
-
-    fn step(&self, (): &()) -> &'static str {
-        "other"
-    }
-
-    async fn act(&self, (): (), (): ()) -> Result<Requeue, Failures> {
-        self.0.lock().unwrap().push("other");
-        Ok(Requeue::OnChange)
-    }
-}
-
-#[tokio::test]
-async fn a_failed_read_that_only_one_step_needs_holds_up_no_other() {
-    let shown = Cache::unwatched();
-    let passes = passes_of(HalfBlind::default(), shown.clone(), writer("http://127.0.0.1:1"));
-    shown.apply(Apply(object("a", "1")));
-    assert_eq!(passes.pass(Arc::new(object("a", "1"))).await, Some(Duration::ZERO));
-    assert!(passes.pass(Arc::new(object("a", "1"))).await.is_some(), "the step is tried again");
-    assert_eq!(*passes.memory.controller.0.lock().unwrap(), ["other"]);
-}
-
 /// Creates the same object in every pass, and calls that a success.
 struct InVain {
     writer: Writer,
