@@ -35,15 +35,9 @@ pub struct Discovery {
     known: Arc<Mutex<HashMap<ApiResource, LastAnswer>>>,
 }
 
-/// The last answer about a kind.
-#[derive(Clone, Default)]
-struct LastAnswer {
-    last: Arc<Mutex<Option<Answer>>>,
-    /// Held by whoever looks the kind up. All others for whom the last answer is too old wait for the new one.
-    asking: Arc<tokio::sync::Mutex<()>>,
-}
+/// The last answer about a kind. Whoever looks the kind up holds it, and all others wait for the new one.
+type LastAnswer = Arc<tokio::sync::Mutex<Option<Answer>>>;
 
-#[derive(Clone)]
 struct Answer {
     kind: Result<Option<(ApiResource, Scope)>, ApiError>,
     since: Instant,
@@ -75,28 +69,24 @@ impl Discovery {
         if_served: Duration,
         if_not: Duration,
     ) -> Result<Option<(ApiResource, Scope)>, ApiError> {
-        let LastAnswer { last, asking } = {
+        let last = {
             let mut known = self.known.lock();
             if known.len() >= MAX_ANSWERS && !known.contains_key(wanted) {
                 known.clear();
             }
             known.entry(wanted.clone()).or_default().clone()
         };
-        let is_fresh = |Answer { kind, since }: &Answer| {
-            since.elapsed() < if matches!(kind, Ok(Some(_))) { if_served } else { if_not }
-        };
-        let fresh = || last.lock().clone().filter(is_fresh).map(|answer| answer.kind);
-        if let Some(kind) = fresh() {
-            return kind;
-        }
-        let _asking = asking.lock().await;
-        if let Some(kind) = fresh() {
-            return kind;
+        let mut last = last.lock().await;
+        if let Some(Answer { kind, since }) = &*last {
+            let lifetime = if matches!(kind, Ok(Some(_))) { if_served } else { if_not };
+            if since.elapsed() < lifetime {
+                return kind.clone();
+            }
         }
         let kind = Live::within(DISCOVERY_TIMEOUT, ask(&self.client, wanted)).await;
         let group = ("the API group", &*wanted.group);
         let kind = kind.map_err(|error| ApiError::of(Verb::Read, &error, group));
-        *last.lock() = Some(Answer { kind: kind.clone(), since: Instant::now() });
+        *last = Some(Answer { kind: kind.clone(), since: Instant::now() });
         kind
     }
 }
