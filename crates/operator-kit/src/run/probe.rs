@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use anyhow::{bail, ensure};
 use axum::http::{
@@ -6,7 +6,10 @@ use axum::http::{
     uri::{PathAndQuery, Scheme},
 };
 use kube::{Client, Config, client::Body};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    net::lookup_host,
+    time::{Instant, sleep, timeout},
+};
 
 /// Time limit of all tries: a pod may be starting, and a name may be new.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -16,10 +19,10 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Requests a page of a running controller, such as /readyz, until the answer is a success, and returns it.
+/// Requests a page of all pods of a running controller, such as /readyz, until each answer is a success, and returns the last one.
 ///
 /// # Errors
-/// When there was no success in time: the last answer, or the reason why there was none. At once when the controller
+/// When there was no success in time: an answer, or the reason why there was none. At once when the controller
 /// answers that it refuses its settings.
 pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
     ensure!(
@@ -28,13 +31,15 @@ pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
     );
     let limit = if url.path() == "/settings" { SETTINGS_TIMEOUT } else { PROBE_TIMEOUT };
     let deadline = Instant::now() + limit;
+    let place = format!("{}:{}", url.host().unwrap_or_default(), url.port_u16().unwrap_or(80));
     loop {
-        let answer = timeout(REQUEST_TIMEOUT, ask(url)).await;
-        let answer = answer.unwrap_or_else(|_| bail!("no answer within {} s", REQUEST_TIMEOUT.as_secs()));
-        let (status, text) = match answer {
-            Ok((status, text)) if status.is_success() => return Ok(text),
-            Ok((status, text)) => (Some(status), format!("it answers {status}: {text}")),
-            Err(error) => (None, format!("{error:#}")),
+        let (status, text) = match timeout(REQUEST_TIMEOUT, lookup_host(&place)).await {
+            Ok(Ok(pods)) => match ask_each(url, &Vec::from_iter(pods)).await {
+                Ok(text) => return Ok(text),
+                Err(failure) => failure,
+            },
+            Ok(Err(error)) => (None, error.to_string()),
+            Err(error) => (None, format!("{place} is not resolved: {error}")),
         };
         ensure!(status != Some(StatusCode::UNPROCESSABLE_ENTITY), "{url}: {text}");
         if Instant::now() + PROBE_INTERVAL > deadline {
@@ -44,7 +49,24 @@ pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
     }
 }
 
-/// One try.
+/// One try: the page, or the first answer that is no success, with its status if it has one. A Service without a cluster IP has
+/// an address for each pod.
+async fn ask_each(url: &Uri, pods: &[SocketAddr]) -> Result<String, (Option<StatusCode>, String)> {
+    let page = url.path_and_query().map_or("/", PathAndQuery::as_str);
+    let mut result = Err((None, "its name has no address".to_owned()));
+    for pod in pods {
+        let who = if pods.len() > 1 { format!("{pod}: ") } else { String::new() };
+        let answer = timeout(REQUEST_TIMEOUT, async { ask(&format!("http://{pod}{page}").parse()?).await });
+        let late = |_| bail!("no answer within {} s", REQUEST_TIMEOUT.as_secs());
+        result = match answer.await.unwrap_or_else(late) {
+            Ok((status, text)) if status.is_success() => Ok(text),
+            Ok((status, text)) => return Err((Some(status), format!("{who}it answers {status}: {text}"))),
+            Err(error) => return Err((None, format!("{who}{error:#}"))),
+        };
+    }
+    result
+}
+
 async fn ask(url: &Uri) -> anyhow::Result<(StatusCode, String)> {
     let mut origin = url.clone().into_parts();
     let page = origin.path_and_query.replace(PathAndQuery::from_static("/"));
@@ -97,6 +119,18 @@ mod tests {
     async fn what_is_not_well_is_told_in_its_own_words() {
         let (status, text) = ask(&serve(1).await).await.unwrap();
         assert_eq!((status.as_u16(), text.as_str()), (503, "Pod: not listed yet"));
+    }
+
+    #[tokio::test]
+    async fn of_several_pods_each_must_be_well() {
+        let urls = [serve(0).await, serve(1).await];
+        let pods = urls.each_ref().map(|url| url.authority().unwrap().as_str().parse().unwrap());
+        let (status, text) = ask_each(&urls[0], &pods).await.unwrap_err();
+        assert_eq!(status.unwrap().as_u16(), 503);
+        assert_eq!(text, format!("{}: it answers 503 Service Unavailable: Pod: not listed yet", pods[1]));
+        assert_eq!(ask_each(&urls[0], &pods).await.unwrap(), "ok");
+        // A name without an address is no success.
+        ask_each(&urls[0], &[]).await.unwrap_err();
     }
 
     #[tokio::test]
