@@ -261,6 +261,7 @@ impl<'r> Restoration<'r> {
         };
         let uid = uid(&found);
         let new = Identity { uid: uid.clone(), ..identity.clone() };
+        let unbound = self.why_unbound(&found).await;
         let places = if !is_complete {
             if is_ended_command {
                 let outcome = json!({"status": manifest.object()["status"]});
@@ -287,6 +288,9 @@ impl<'r> Restoration<'r> {
             &mut self.result.present
         };
         self.uids.insert(&identity.uid, &uid);
+        if let Some(why) = unbound {
+            return Err(why);
+        }
         places.push(new);
         Ok(())
     }

@@ -82,6 +82,26 @@ impl Restoration<'_> {
         Err(CONTESTED.to_owned())
     }
 
+    /// Why a claim can never be bound. A volume that the user may not read is taken for a good one.
+    pub(super) async fn why_unbound(&self, claim: &Value) -> Option<String> {
+        let name =
+            claim["spec"]["volumeName"].as_str().filter(|_| claim["kind"] == "PersistentVolumeClaim")?;
+        let volume = self.found(&Identity::new("v1", "PersistentVolume", None, name)).await.ok()?;
+        let Some(volume) = volume.filter(|volume| !manifest::is_going(volume)) else {
+            return Some(format!(
+                "its volume {name:?} is gone, so that it stays unbound: create a PersistentVolume of that name; or, for an empty one, \
+                 delete the claim, remove spec.volumeName from its file, and restore again"
+            ));
+        };
+        let of = &volume["spec"]["claimRef"]["uid"];
+        (!of.is_null() && *of != claim["metadata"]["uid"]).then(|| {
+            format!(
+                "its volume {name:?} is that of another claim, so that it stays unbound: if that is the former one, remove \
+                 spec.claimRef.uid from the volume"
+            )
+        })
+    }
+
     /// Completes a `BasicDeployment`: from here on, its controller acts.
     pub(super) async fn resume(&mut self, deployment: &Manifest) {
         let uid = deployment.identity().uid;

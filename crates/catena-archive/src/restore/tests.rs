@@ -361,6 +361,36 @@ async fn a_volume_waits_for_a_claim_of_the_name_and_is_never_given_back() {
 }
 
 #[tokio::test]
+async fn a_claim_whose_volume_cannot_be_its_own_is_told_as_not_restored() {
+    let claim = json!({"apiVersion": "v1", "spec": {"volumeName": "disk"}});
+    let claim = manifest("PersistentVolumeClaim", "data", &claim);
+    let volumes = "/api/v1/persistentvolumes/disk";
+    let of = |uid: Value| json!({"metadata": {"name": "disk"}, "spec": {"claimRef": {"uid": uid}}});
+    for (volume, told) in [
+        (Some(of(Value::Null)), None),
+        (Some(of("new-data".into())), None),
+        (Some(of("former".into())), Some("its volume \"disk\" is that of another claim")),
+        (None, Some("its volume \"disk\" is gone")),
+    ] {
+        let objects: Vec<_> = volume.map(|volume| (volumes, volume)).into_iter().collect();
+        let (cluster, _) = store(&objects, |_, _| None);
+        // Also if it is there already.
+        for _ in 0..2 {
+            let report = restored(&cluster, vec![claim.clone()]).await;
+            let is_told =
+                report.failed.first().map(|note| told.is_some_and(|told| note.why.starts_with(told)));
+            assert_eq!(is_told, told.map(|_| true), "{report:?}");
+            assert_eq!(report.restored.len() + report.present.len() + report.failed.len(), 1, "{report:?}");
+        }
+        let claim = live(&cluster, "/api/v1/namespaces/shop/persistentvolumeclaims/data").await.unwrap();
+        assert!(!create::is_incomplete(&claim, "uid-of-data"), "{claim}");
+    }
+    // Who may not read volumes is told nothing.
+    let (cluster, _) = store(&[], |_, uri| uri.contains("volumes/").then(|| status(403, "Forbidden", "no")));
+    assert!(restored(&cluster, vec![claim]).await.failed.is_empty());
+}
+
+#[tokio::test]
 async fn a_namespace_that_is_missing_or_on_its_way_out_is_told_with_what_to_do() {
     let missing = json!({"code": 404, "message": "namespaces \"shop\" not found", "details": {"kind": "namespaces", "name": "shop"}});
     let ending = json!({
