@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Error, Result, ensure};
+use catena_api::compatibility::{self, Finding, Rule};
 use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, command_kinds};
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::ObjectMeta};
@@ -87,8 +88,12 @@ pub async fn collect(
     kinds: &[Kind],
     namespace: Option<&str>,
 ) -> Result<Saved> {
-    let chosen: Vec<&Kind> =
-        if kinds.is_empty() { cluster.kinds.in_category(CATEGORY).collect() } else { kinds.iter().collect() };
+    let cluster = &cluster.in_storage_versions().await?;
+    let chosen: Vec<&Kind> = if kinds.is_empty() {
+        cluster.kinds.in_category(CATEGORY).collect()
+    } else {
+        kinds.iter().map(|kind| cluster.kinds.preferred_of(kind)).collect()
+    };
     ensure!(
         !chosen.is_empty(),
         "the server has no kinds of the category {CATEGORY}: install the charts, or choose kinds with --kind"
@@ -176,11 +181,10 @@ impl Collection<'_> {
     /// An object that a backup cannot hold. Its file of an earlier backup stays.
     fn cannot_keep(&mut self, kind: &Kind, object: &Identity, why: &str) {
         self.folder.keep(&kind.full_name(), object);
-        self.lack(kind, object, why);
+        self.lack(Gap::new(self.name_of(kind, object), why));
     }
 
-    fn lack(&mut self, kind: &Kind, object: &Identity, why: &str) {
-        let gap = Gap::new(self.name_of(kind, object), why);
+    fn lack(&mut self, gap: Gap) {
         self.folder.lack(&gap);
         self.saved.not_seen.push(gap);
     }
@@ -220,7 +224,7 @@ impl Collection<'_> {
         }
         if is_held && manifest.is_deployment() {
             let why = "a restoration holds it paused, and so it is saved: let that finish, or set spec.paused to false, and back up again";
-            self.lack(kind, &identity, why);
+            self.lack(Gap::new(self.name_of(kind, &identity), why));
         }
         if let Some(why) = self.folder.add(&full_name, &manifest)? {
             self.cannot_keep(kind, &identity, &why);
@@ -239,24 +243,25 @@ impl Collection<'_> {
             if self.known.contains(&owner.uid) || self.left_out.contains(&owner.uid) {
                 continue;
             }
-            let Some(kind) = self.cluster.kinds.of(&owner).cloned() else {
+            let kinds = &self.cluster.kinds;
+            let Some(kind) = kinds.of(&owner).map(|kind| kinds.preferred_of(kind)) else {
                 self.miss(None, Gap::new(owner.to_string(), "the server has no such kind"));
                 continue;
             };
             // The restoration leaves out a command of others together with what it owns.
-            let left_out = self.why_left_out(&kind).filter(|why| why != COMMAND_OF_OTHERS);
-            match self.cluster.at(&kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
+            let left_out = self.why_left_out(kind).filter(|why| why != COMMAND_OF_OTHERS);
+            match self.cluster.at(kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
                 Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => match left_out {
-                    None => self.add(&kind, object)?,
+                    None => self.add(kind, object)?,
                     Some(why) => {
-                        self.leave_out(&kind, Some(owner.uid), why);
+                        self.leave_out(kind, Some(owner.uid), why);
                         self.owners.extend(Manifest::of(object).owners());
                     }
                 },
                 Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
                 Err(error) => match left_out {
-                    None => self.miss(Some(&kind), Gap::of(owner.to_string(), &error)),
-                    Some(why) => self.leave_out(&kind, Some(owner.uid), why),
+                    None => self.miss(Some(kind), Gap::of(owner.to_string(), &error)),
+                    Some(why) => self.leave_out(kind, Some(owner.uid), why),
                 },
             }
         }
@@ -348,13 +353,38 @@ impl Collection<'_> {
             self.saved.objects.keys().filter(|name| name.contains('.')).cloned().collect();
         for name in names {
             match self.cluster.at(&kind, None, &name).read().await {
-                Ok(Some(definition)) => self.add(&kind, definition)?,
+                Ok(Some(definition)) => {
+                    self.lack_other_versions(&name, &definition);
+                    self.add(&kind, definition)?;
+                }
                 // A kind of an aggregated server.
                 Ok(None) => {}
                 Err(error) => self.miss(Some(&kind), Gap::of(format!("the definition {name}"), &error)),
             }
         }
         Ok(())
+    }
+
+    /// What of an object may be stored in another version than the one that was read, which lacks it.
+    fn lack_other_versions(&mut self, name: &str, definition: &Value) {
+        let kind = name.split_once('.').and_then(|(plural, group)| self.cluster.kinds.named(group, plural));
+        let read = kind.map(|kind| kind.resource.version.as_str()).unwrap_or_default();
+        let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten();
+        let others: Vec<&Value> = stored.filter(|version| *version != read).collect();
+        let is_lost = |finding: &Finding| {
+            finding.rule == Rule::VersionsDiffer && others.iter().any(|version| **version == finding.version)
+        };
+        let lost = compatibility::policy(definition).into_iter().find(is_lost);
+        // A webhook brings the fields of other versions along.
+        if let Some(Finding { version, path, .. }) = lost
+            && definition["spec"]["conversion"]["strategy"] != "Webhook"
+        {
+            let why = format!(
+                "objects may be stored in {version}, and were read in {read}, which lacks them: first migrate the objects: `kubectl \
+                 catena upgrade migrate {name}`"
+            );
+            self.lack(Gap::new(format!("fields of {name}, such as {path}"), why));
+        }
     }
 }
 

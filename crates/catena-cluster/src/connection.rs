@@ -54,6 +54,7 @@ pub struct Options {
 }
 
 /// A cluster that has answered.
+#[derive(Clone)]
 pub struct Cluster {
     /// As the user.
     pub client: Client,

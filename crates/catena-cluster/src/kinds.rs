@@ -4,15 +4,17 @@ use anyhow::{Result, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{
     Client, Resource,
+    api::ListParams,
     core::{
         DynamicObject, GroupVersionKind, TypeMeta,
         discovery::v2::{APIGroupDiscovery, APIResourceDiscovery},
     },
     discovery::ApiResource,
 };
+use serde_json::{Value, value::RawValue};
 use strsim::levenshtein;
 
-use super::Identity;
+use super::{Cluster, Identity};
 
 /// A kind that the server has.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +48,29 @@ impl Kinds {
     /// The kinds of these groups.
     pub(super) fn of_groups<'g>(groups: impl IntoIterator<Item = &'g APIGroupDiscovery>) -> Self {
         Self(groups.into_iter().flat_map(kinds_of).collect())
+    }
+
+    /// Whether a kind with a definition, whose group has a dot, is served in several versions.
+    fn have_versions(&self) -> bool {
+        self.0.iter().any(|kind| !kind.is_preferred && kind.resource.group.contains('.'))
+    }
+
+    /// Prefers the version in which the objects of a definition are stored, if it is served.
+    fn prefer_storage(&mut self, definition: &Value) {
+        let [group, plural] =
+            ["/spec/group", "/spec/names/plural"].map(|pointer| definition.pointer(pointer));
+        let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+        let Some(storage) = versions.find(|version| version["storage"] == true) else { return };
+        let is_it = |Kind { resource, .. }: &Kind| {
+            group.is_some_and(|group| *group == resource.group)
+                && plural.is_some_and(|plural| *plural == resource.plural)
+        };
+        let is_stored = |kind: &Kind| storage["name"] == kind.resource.version;
+        if self.0.iter().any(|kind| is_it(kind) && is_stored(kind)) {
+            for kind in self.0.iter_mut().filter(|kind| is_it(kind)) {
+                kind.is_preferred = is_stored(kind);
+            }
+        }
     }
 
     /// All of them, each in the version that the server prefers.
@@ -113,6 +138,35 @@ impl Kinds {
     #[must_use]
     pub fn named(&self, group: &str, plural: &str) -> Option<&Kind> {
         self.preferred().find(|kind| kind.resource.group == group && kind.resource.plural == plural)
+    }
+
+    /// A kind in the version that is preferred.
+    #[must_use]
+    pub fn preferred_of<'k>(&'k self, kind: &'k Kind) -> &'k Kind {
+        self.named(&kind.resource.group, &kind.resource.plural).unwrap_or(kind)
+    }
+}
+
+impl Cluster {
+    /// The same cluster, but it prefers of each kind the version in which its objects are stored, if that is served: the server drops
+    /// from any other one what that lacks.
+    ///
+    /// # Errors
+    /// When a kind has several versions, and definitions cannot be listed.
+    pub async fn in_storage_versions(&self) -> Result<Self> {
+        let (mut cluster, kind) = (self.clone(), Kind::definitions());
+        if !self.kinds.have_versions() {
+            return Ok(cluster);
+        }
+        let mut pages = self.pages(&kind, None, ListParams::default());
+        let refused = |error| self.refused(&kind, "", "list", error);
+        while let Some(page) = pages.next::<Box<RawValue>>().await.map_err(refused)? {
+            // One by one: schemas are large.
+            for definition in page.iter().filter_map(|text| serde_json::from_str(text.get()).ok()) {
+                cluster.kinds.prefer_storage(&definition);
+            }
+        }
+        Ok(cluster)
     }
 }
 

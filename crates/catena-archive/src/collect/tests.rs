@@ -1,6 +1,9 @@
 //! Backups on a server that does not tell everything.
 
-use catena_cluster::testing::{Answer, answering, status};
+use catena_cluster::{
+    Kinds,
+    testing::{Answer, Requests, answering, status},
+};
 use http::{Method, StatusCode};
 use serde_json::json;
 
@@ -354,5 +357,103 @@ async fn what_a_restoration_holds_paused_is_saved_so_and_told() {
         assert_eq!((saved.complete, saved.not_seen.len()), (!paused, usize::from(paused)), "{saved:?}");
         let read = Folder::read(&folder.0).unwrap();
         assert!(read.iter().any(|object| object.identity().uid == "u9"), "{read:?}");
+    }
+}
+
+/// A server with Secrets and a kind of Catena's category, whose objects are stored in v1 and have a field that v2 lacks, which the
+/// server prefers. The other way round, so has v2.
+async fn two_versions(stored: &'static [&str], conversion: &'static str) -> (Cluster, Requests) {
+    let discovered = |group: &str, versions: &[&str], plural: &str, kind: &str| {
+        let resource = json!({
+            "resource": plural, "responseKind": {"group": group, "version": "", "kind": kind}, "scope": "Namespaced",
+            "verbs": ["get", "list"], "categories": if group.is_empty() { vec![] } else { vec!["catena"] },
+        });
+        let version = |version: &&str| json!({"version": version, "resources": [resource]});
+        let versions: Vec<_> = versions.iter().map(version).collect();
+        list(&[json!({"metadata": {"name": group}, "versions": versions})])
+    };
+    let version = |name: &str, field: &str| {
+        let spec =
+            json!({"type": "object", "properties": {field: {"type": "string"}, "size": {"type": "integer"}}});
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        json!({"name": name, "served": true, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}})
+    };
+    let definition = json!({
+        "metadata": {"name": "widgets.example.com", "uid": "d"},
+        "spec": {
+            "group": "example.com", "names": {"plural": "widgets", "kind": "Widget"}, "scope": "Namespaced",
+            "conversion": {"strategy": conversion}, "versions": [version("v1", "legacy"), version("v2", "fresh")],
+        },
+        "status": {"storedVersions": stored},
+    });
+    let named = |name: &str, more: Value| {
+        let mut object = json!({"metadata": {"name": name, "namespace": "shop", "uid": name}, "spec": more});
+        object["metadata"]["ownerReferences"] = object["spec"]["owners"].take();
+        object
+    };
+    let widget = move |uri: &str| {
+        named(
+            "gear",
+            if uri.contains("/v1/") { json!({"legacy": "a", "size": 1}) } else { json!({"size": 1}) },
+        )
+    };
+    let owner = json!({"apiVersion": "example.com/v2", "kind": "Widget", "name": "gear", "uid": "gear"});
+    let secret = named("key", json!({"owners": [owner]}));
+    let (mut cluster, requests) = answering(move |_, uri, _| match uri.split('?').next().unwrap() {
+        "/api" => discovered("", &["v1"], "secrets", "Secret"),
+        "/apis" => discovered("example.com", &["v2", "v1"], "widgets", "Widget"),
+        path if path.ends_with("/customresourcedefinitions") && !uri.contains("labelSelector") => {
+            list(std::slice::from_ref(&definition))
+        }
+        path if path.ends_with("/widgets.example.com") => (StatusCode::OK, definition.clone()),
+        path if path.ends_with("/widgets/gear") => (StatusCode::OK, widget(uri)),
+        path if path.ends_with("/widgets") => list(&[widget(uri)]),
+        path if path.ends_with("/secrets") => list(std::slice::from_ref(&secret)),
+        path if path.ends_with("/key") => (StatusCode::OK, secret.clone()),
+        _ => list(&[]),
+    });
+    cluster.kinds = Kinds::discover(&cluster.client).await.unwrap();
+    (cluster, requests)
+}
+
+#[tokio::test]
+async fn objects_are_saved_in_the_version_in_which_they_are_stored() {
+    // As a chosen kind, as one of the category, and as an owner.
+    for kinds in [&["widgets"][..], &[], &["secrets"]] {
+        let folder = Temporary::new(&format!("stored-{}", kinds.concat()));
+        let (cluster, requests) = two_versions(&["v1"], "None").await;
+        let kinds: Vec<Kind> = kinds.iter().map(|word| cluster.kinds.find(word).unwrap().clone()).collect();
+        let saved = collect(&cluster, &folder.0, &kinds, Some("shop")).await.unwrap();
+        assert!(saved.complete, "{saved:?}");
+        let read = Folder::read(&folder.0).unwrap();
+        let gear = read.iter().find(|object| object.identity().kind == "Widget").unwrap();
+        assert_eq!((gear.text("/apiVersion"), gear.text("/spec/legacy")), ("example.com/v1", "a"));
+        let lists = requests.lock().unwrap();
+        let whole = |request: &&String| {
+            request.contains("/customresourcedefinitions?") && !request.contains("labelSelector")
+        };
+        assert_eq!(lists.iter().filter(whole).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn fields_that_only_another_stored_version_has_are_told_as_lacking() {
+    for (stored, conversion, is_complete) in
+        [(&["v1", "v2"][..], "None", false), (&["v1", "v2"], "Webhook", true)]
+    {
+        let folder = Temporary::new(&format!("other-{conversion}"));
+        let (cluster, _) = two_versions(stored, conversion).await;
+        let saved = collect(&cluster, &folder.0, &[], Some("shop")).await.unwrap();
+        assert_eq!((saved.complete, saved.keeps_former), (is_complete, false), "{saved:?}");
+        let told: Vec<String> = saved.not_seen.iter().map(ToString::to_string).collect();
+        assert!(
+            told.iter().all(|gap| {
+                gap.starts_with(
+                    "fields of widgets.example.com, such as spec.fresh (objects may be stored in v2",
+                )
+            }),
+            "{told:?}"
+        );
+        assert_eq!(told.is_empty(), is_complete, "{told:?}");
     }
 }

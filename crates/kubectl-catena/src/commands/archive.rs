@@ -49,7 +49,7 @@ pub async fn backup(options: &Options, output: Output, arguments: &Backup) -> Re
             "the backup is incomplete, and keeps the files of objects that may be gone: correct what was not read, and make it again",
         );
     } else if !saved.complete {
-        tell("the backup is incomplete: it lacks the objects that cannot be kept, as listed above");
+        tell("the backup is incomplete: it lacks what is listed above");
     }
     Ok(exit_code(saved.complete))
 }
