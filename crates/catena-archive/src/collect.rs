@@ -102,8 +102,10 @@ pub async fn collect(
     if namespace.is_some() {
         cluster.ensure_namespace().await?;
     }
-    let scope =
-        Scope { kinds: kinds.iter().map(Kind::full_name).collect(), namespace: namespace.map(str::to_owned) };
+    let scope = Scope {
+        kinds: chosen.iter().map(|kind| kind.full_name()).collect(),
+        namespace: namespace.map(str::to_owned),
+    };
     let mut collection = Collection {
         cluster,
         namespace,

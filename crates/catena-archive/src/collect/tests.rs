@@ -457,3 +457,16 @@ async fn fields_that_only_another_stored_version_has_are_told_as_lacking() {
         assert_eq!(told.is_empty(), is_complete, "{told:?}");
     }
 }
+
+#[tokio::test]
+async fn a_later_backup_with_the_advised_kinds_goes_into_the_same_folder() {
+    let folder = Temporary::new("advised");
+    let (cluster, _) = two_versions(&["v1"], "None").await;
+    let catena: Vec<Kind> = cluster.kinds.in_category("catena").cloned().collect();
+    let secrets = cluster.kinds.find("secrets").unwrap().clone();
+    let advised = [catena.clone(), vec![secrets]].concat();
+    for kinds in [&[][..], &catena, &[], &advised] {
+        collect(&cluster, &folder.0, kinds, Some("shop")).await.unwrap();
+    }
+    collect(&cluster, &folder.0, &[], Some("shop")).await.unwrap_err();
+}
