@@ -19,7 +19,7 @@ use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
-pub(crate) use self::lacking::why_in_no_backup;
+pub(crate) use self::lacking::{is_root_ca, why_in_no_backup};
 use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, create, manifest, references};
 
 /// Requests at the same time.
@@ -216,7 +216,7 @@ impl Collection<'_> {
                 return Ok(());
             }
         }
-        if !self.known.insert(identity.uid.clone()) {
+        if !self.known.insert(identity.uid.clone()) || is_root_ca(&identity) {
             return Ok(());
         }
         // What it owns, and its owners, are kept up to date, also if its own file stays.

@@ -27,9 +27,10 @@ const NO_CONTENT: [(&str, &str); 6] = [
     ("leases.coordination.k8s.io", "their holders write them"),
     ("pods.metrics.k8s.io", "they tell of the past"),
 ];
+/// The `ConfigMap` that Kubernetes writes into each namespace, with the certificate of its own cluster.
+const ROOT_CA: &str = "kube-root-ca.crt";
 /// Objects that Kubernetes puts into each namespace.
-const OF_EACH_NAMESPACE: [(&str, &str); 2] =
-    [("configmaps", "kube-root-ca.crt"), ("serviceaccounts", "default")];
+const OF_EACH_NAMESPACE: [(&str, &str); 2] = [("configmaps", ROOT_CA), ("serviceaccounts", "default")];
 /// The number of names in a sentence.
 const MAX_NAMES: usize = 5;
 
@@ -48,6 +49,11 @@ pub struct LeftOut {
 pub fn why_in_no_backup(kind: &Kind) -> Option<&'static str> {
     let (name, mut all) = (kind.full_name(), HARMFUL.iter().chain(&NO_CONTENT));
     all.find(|(left_out, _)| *left_out == name).map(|(_, why)| *why)
+}
+
+/// Whether an object holds the certificate of the cluster, and would be wrong in any other one.
+pub fn is_root_ca(object: &Identity) -> bool {
+    object.api_version == "v1" && object.kind == "ConfigMap" && object.name == ROOT_CA
 }
 
 impl Collection<'_> {

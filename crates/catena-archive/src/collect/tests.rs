@@ -5,6 +5,7 @@ use catena_cluster::{
     testing::{Answer, Requests, answering, status},
 };
 use http::{Method, StatusCode};
+use kube::{core::GroupVersionKind, discovery::ApiResource};
 use serde_json::json;
 
 use super::*;
@@ -469,4 +470,18 @@ async fn a_later_backup_with_the_advised_kinds_goes_into_the_same_folder() {
         collect(&cluster, &folder.0, kinds, Some("shop")).await.unwrap();
     }
     collect(&cluster, &folder.0, &[], Some("shop")).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn what_kubernetes_writes_into_each_namespace_is_not_saved() {
+    let folder = Temporary::new("root-ca");
+    let named = |name: &str| json!({"metadata": {"name": name, "namespace": "shop", "uid": name}});
+    let cluster = server(move |uri| {
+        uri.contains("/shop/configmaps?").then(|| list(&["kube-root-ca.crt", "settings"].map(named)))
+    });
+    let kind = GroupVersionKind::gvk("", "v1", "ConfigMap");
+    let kinds = [Kind::of(ApiResource::from_gvk(&kind), true)];
+    let saved = collect(&cluster, &folder.0, &kinds, Some("shop")).await.unwrap();
+    assert_eq!((saved.complete, saved.objects["configmaps"]), (true, 1), "{saved:?}");
+    assert_eq!(Folder::read(&folder.0).unwrap()[0].identity().name, "settings");
 }

@@ -5,7 +5,10 @@ use catena_cluster::Identity;
 use serde_json::Value;
 
 use super::{Restoration, uid};
-use crate::{COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, commands, create, manifest, order};
+use crate::{
+    COMMAND_OF_OTHERS, Manifest, Note, REQUEST_OF_OTHERS, collect::is_root_ca, commands, create, manifest,
+    order,
+};
 
 impl Restoration<'_> {
     /// Without what must not come back, and without what that owns and is no data. A backup may hold commands of other projects:
@@ -32,6 +35,9 @@ impl Restoration<'_> {
         let is_declared = kind.is_some_and(|kind| commands::is_of_others(kind, &self.commands));
         if is_declared || identity.group() != keys::GROUP && object.is_bound() {
             return Some(COMMAND_OF_OTHERS);
+        }
+        if is_root_ca(&identity) {
+            return Some("Kubernetes writes that of this cluster");
         }
         let is_there = |owner: &Identity| self.uids.knows(&owner.uid) || self.is_in_no_backup(owner);
         if !self.choices.dependents && commands::is_request_of_others(object, is_there) {

@@ -361,6 +361,13 @@ async fn a_volume_waits_for_a_claim_of_the_name_and_is_never_given_back() {
 }
 
 #[tokio::test]
+async fn the_certificate_of_another_cluster_is_not_brought_back() {
+    let certificate = manifest("ConfigMap", "kube-root-ca.crt", &json!({"apiVersion": "v1"}));
+    let report = restored(&store(&[], |_, _| None).0, vec![certificate]).await;
+    assert_eq!((report.left_out.len(), report.failed.len()), (1, 0), "{report:?}");
+}
+
+#[tokio::test]
 async fn a_claim_whose_volume_cannot_be_its_own_is_told_as_not_restored() {
     let claim = json!({"apiVersion": "v1", "spec": {"volumeName": "disk"}});
     let claim = manifest("PersistentVolumeClaim", "data", &claim);
