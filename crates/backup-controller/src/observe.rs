@@ -171,17 +171,20 @@ impl Observer {
             None
         } else if let Some(problem) = answer.unreadable {
             Some(Situation::Unusable(problem.into()))
-        } else if backoffs.everything().is_some() {
-            Some(Situation::Unread)
         } else {
             let (client, templates) = (&self.client, &settings.templates);
             let recorded = status.as_ref().map_or(0, |status| status.begun_by(&kind.policy));
             let begun = if self.memory.is_about_to_create(uid) { 0 } else { recorded };
             let mut failures = self.memory.failures(uid, &kind.policy);
             let search = Search::begin(&kind, &object, now, status.as_ref(), begun, &mut failures);
-            let situation = survey::situation(client, templates, search).await?;
-            self.memory.note_failures(uid, failures);
-            Some(situation)
+            match survey::situation(client, templates, search).await {
+                Err(_) if backoffs.everything().is_some() => Some(Situation::Unread),
+                read => {
+                    let situation = read?;
+                    self.memory.note_failures(uid, failures);
+                    Some(situation)
+                }
+            }
         };
         let held = Held {
             finalizers,

@@ -131,7 +131,8 @@ fn why_unreplaced(
     let served = last_served.filter(|served| is_short && Some(&*served.revision) != present)?;
     let what = "; pods of the revision that served last are not made again";
     if observed.former.is_some() {
-        let refused = observed.backoffs.step_failure(step::RECREATE).filter(|refused| !refused.is_expected)?;
+        let refused =
+            observed.backoffs.step_failure(step::RECREATE).filter(|refused| !refused.is_expected)?;
         return Some((refused.reason, format!("{what}: {}", refused.with_next_retry())));
     }
     let why = if served.pod.is_empty() {

@@ -29,7 +29,7 @@ pub use target::Target;
 pub enum Situation {
     /// There is none, and none can be created or judged.
     Unusable(Failure),
-    /// It cannot be read at present: this pass only reports why.
+    /// It cannot be read, and that is to be reported.
     Unread,
     /// There is none; this one would be the next.
     Absent {

@@ -84,9 +84,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
         return release(observed, held, Outcome::Forced, None, reason);
     }
     let given_up = |last, why: &str| release(observed, held, Outcome::GivenUp, last, why);
-    let blocked = |attempt, failure: &Failure| {
-        hold(held, status::blocked(observed, held, attempt, failure), LOOK_INTERVAL)
-    };
+    let blocked = |attempt, failure| blocked(observed, held, attempt, failure);
     match &held.situation {
         None => Action::Settle,
         Some(Situation::There { last, verdict: Verdict::Succeeded }) => {
@@ -114,15 +112,7 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
             let why = "its entry no longer protects objects, and no backup can be created";
             given_up(None, &format!("{why}: {}", problem.message))
         }
-        Some(Situation::Unread) if !kind.protect && held.left(held.told_since(), kind.deadline).is_zero() => {
-            given_up(None, "its entry no longer protects objects, and its backup cannot be read")
-        }
-        Some(Situation::Unread) => match (&held.status, observed.backoffs.everything()) {
-            // Its pause goes on.
-            (Some(status), _) if status.state == State::Failed => hold(held, status.clone(), LOOK_INTERVAL),
-            (status, Some(failure)) => blocked(status.as_ref().map_or(1, |status| status.attempt), failure),
-            (_, None) => Action::Settle,
-        },
+        Some(Situation::Unread) => unread(observed, kind, held),
         Some(without @ (Situation::Absent { .. } | Situation::Unusable(_))) => {
             if let Some(why) = tried_in_vain(kind, held, 0) {
                 return given_up(None, &why);
@@ -137,6 +127,34 @@ fn let_go(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
                 (None, _) => Action::Settle,
             }
         }
+    }
+}
+
+fn blocked(observed: &Observed, held: &Held, attempt: u32, failure: &Failure) -> Action {
+    hold(held, status::blocked(observed, held, attempt, failure), LOOK_INTERVAL)
+}
+
+/// A backup cannot be read: for a moment, or for as long as nobody mends what the failure says.
+fn unread(observed: &Observed, kind: &ProtectedKind, held: &Held) -> Action {
+    match (&held.status, observed.backoffs.everything()) {
+        (Some(status), _)
+            if status.state == State::Failed
+                && !held.left(status.since, pause_after(kind, status.attempt)).is_zero() =>
+        {
+            hold(held, status.clone(), LOOK_INTERVAL)
+        }
+        (Some(status), _)
+            if status.state == State::Blocked
+                && !kind.protect
+                && held.left(status.since, kind.deadline).is_zero() =>
+        {
+            let why = "its entry no longer protects objects, and its backup cannot be read";
+            release(observed, held, Outcome::GivenUp, None, why)
+        }
+        (status, Some(failure)) => {
+            blocked(observed, held, status.as_ref().map_or(1, |status| status.attempt), failure)
+        }
+        (_, None) => Action::Settle,
     }
 }
 
@@ -199,18 +217,25 @@ fn tried_in_vain(kind: &ProtectedKind, held: &Held, failed: u32) -> Option<Strin
 /// The time at which the next attempt is due: some time after the object first reported the failure. The report is on
 /// the object, so that a crash does not shorten the pause.
 fn retry_at(kind: &ProtectedKind, held: &Held, last: &Try) -> Timestamp {
-    let doublings = last.attempt.saturating_sub(1).min(16);
-    let pause = kind.retry_after.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY);
     if held.begun_by(&kind.policy) > last.attempt {
         // The next one was recorded when it was due.
         return held.now;
     }
+    let pause = pause_after(kind, last.attempt);
     match held.status.as_ref().filter(|status| status.attempt == last.attempt) {
         Some(status) if status.state == State::Failed => end(status.since, pause),
-        // Its creation was tried, and has its own backoff.
-        Some(status) if status.state == State::Blocked => held.now,
+        // Its failure was told, and the creation of the next one, which has its own backoff, was tried.
+        Some(status) if status.state == State::Blocked && status.failed_by(&kind.policy) >= last.attempt => {
+            held.now
+        }
         _ => end(held.now, pause),
     }
+}
+
+/// The pause after a failed attempt.
+fn pause_after(kind: &ProtectedKind, attempt: u32) -> Duration {
+    let doublings = attempt.saturating_sub(1).min(16);
+    kind.retry_after.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY)
 }
 
 /// The end of a span.

@@ -185,6 +185,48 @@ fn a_read_that_fails_in_the_pause_after_a_failed_backup_does_not_end_the_pause()
     assert!(matches!(&action, Action::Hold { tell: false, again, .. } if *again == waits), "{action:?}");
 }
 
+/// A pass in which a backup cannot be read, after this status was told so many seconds ago.
+fn unread(id: &str, status: Option<&BackupStatus>, seconds: i64) -> Action {
+    let mut observed = deleted(id, Situation::Unread);
+    observed.backoffs = deferred();
+    let held = held(&mut observed);
+    (held.status, held.since) = (status.cloned(), ago(100_000));
+    held.now = now() + SignedDuration::from_secs(seconds);
+    decide(&observed)
+}
+
+fn told(action: Action) -> BackupStatus {
+    let Action::Hold { status, .. } = action else { panic!("not held: {action:?}") };
+    status
+}
+
+#[test]
+fn a_backup_that_cannot_be_read_is_told_with_the_reason_and_its_failure_has_its_pause() {
+    let failed_once = told(decide(&deleted("held", failed(1, 1000))));
+    assert!(
+        matches!(unread("held", Some(&failed_once), 59), Action::Hold { tell: false, .. }),
+        "in its pause"
+    );
+    let states = |status: BackupStatus| (status.state, status.reason);
+    let blocked = (State::Blocked, "Forbidden".to_owned());
+    assert_eq!(states(told(unread("held", Some(&failed_once), 61))), blocked);
+    let running = told(decide(&deleted("held", there(Verdict::Running(None), 30))));
+    let unread = told(unread("held", Some(&running), 1));
+    assert_eq!(states(unread.clone()), blocked);
+    let mut ended = deleted("held", failed(1, 10));
+    held(&mut ended).status = Some(unread);
+    assert_eq!(told(decide(&ended)).state, State::Failed, "it is told, and the next one waits");
+}
+
+#[test]
+fn an_entry_that_protects_no_more_lets_go_what_cannot_be_read_once_that_was_told_for_the_deadline() {
+    assert_eq!(outcome(&unread("unprotected", None, 0)), None, "it may be there");
+    let told = told(unread("unprotected", None, 0));
+    for (seconds, expected) in [(599, None), (600, Some(Outcome::GivenUp))] {
+        assert_eq!(outcome(&unread("unprotected", Some(&told), seconds)), expected, "{seconds}");
+    }
+}
+
 #[test]
 fn a_backup_that_ends_at_once_is_not_reported() {
     let action = decide(&deleted("held", there(Verdict::Running(None), 1)));
