@@ -269,7 +269,7 @@ mod tests {
             if uri.ends_with("/web") {
                 status(404, "NotFound", "not found")
             } else {
-                status(403, "Forbidden", "User \"jane\" cannot list resource")
+                status(403, "Forbidden", "User \"jane\" cannot list resource \"basicdeployments\"")
             }
         });
         let target = Target { kind: "basicdeployments".into(), name: "web".into() };
@@ -284,7 +284,7 @@ mod tests {
     async fn advice_about_a_right_names_the_group() {
         let (cluster, _) = cluster();
         let kind = cluster.kinds.find("basicdeployments").unwrap();
-        let (_, answer) = status(403, "Forbidden", "User \"jane\" cannot get resource");
+        let (_, answer) = status(403, "Forbidden", "User \"jane\" cannot get resource \"basicdeployments\"");
         let error = kube::Error::Api(serde_json::from_value(answer).unwrap());
         let said = cluster.refused(kind, "web", "get", error).to_string();
         assert!(said.contains("`kubectl auth can-i get basicdeployments.catena.dev -n shop`"), "{said}");

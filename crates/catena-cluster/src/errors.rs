@@ -189,7 +189,8 @@ pub fn refused(
 /// Whether a refusal is for a missing right: admission also refuses with 403.
 #[must_use]
 pub fn is_missing_right(message: &str) -> bool {
-    message.contains("User \"") && message.contains("cannot ")
+    let refused = message.split_once("User \"").and_then(|(_, user)| user.split_once("\" cannot "));
+    refused.is_some_and(|(_, verb)| verb.contains(" resource \"") || verb.contains(" path \""))
 }
 
 #[cfg(test)]

@@ -82,7 +82,8 @@ impl ApiError {
     /// The fields that a message of the API server names as unknown, in its notation; none for another message.
     #[must_use]
     pub fn unknown_fields(message: &str) -> Vec<String> {
-        let decoded = DECODED.iter().flat_map(|before| message.split(before).skip(1)).filter_map(until_quote);
+        let refused = message.split_once(REFUSED).map_or("", |(_, fields)| fields);
+        let decoded = DECODED.iter().flat_map(|before| refused.split(before).skip(1)).filter_map(until_quote);
         let applied = message.split(APPLIED).filter_map(|before| before.rsplit(char::is_whitespace).next());
         let applied = applied.filter_map(|path| path.strip_prefix('.'));
         let mut fields: Vec<String> = decoded.chain(applied).map(str::to_owned).collect();
@@ -127,6 +128,8 @@ mod tests {
         assert_eq!(said, "strict decoding error: unknown field \"spec.restartedAt\"");
         assert_eq!(ApiError::unknown_fields(said), ["spec.restartedAt"]);
         let typed = "failed to create typed patch object (shop/web; v1, Kind=Pod): .spec.a: expected string, got &value.valueUnstructured{Value:1}";
-        assert!(!is_refused(typed) && ApiError::unknown_fields(typed).is_empty());
+        for other in [typed, "json: unknown field \"bases2\""] {
+            assert!(!is_refused(other) && ApiError::unknown_fields(other).is_empty());
+        }
     }
 }

@@ -86,6 +86,10 @@ fn the_advice_for_our_kinds_is_not_given_for_the_same_word_of_another_project() 
         assert_eq!((cause.reason.as_str(), cause.meaning.as_str()), (reason, "is not ready"));
         assert!(cause.advice.starts_with("follow the message"), "{reason}: {}", cause.advice);
     }
+    for message in ["json: unknown field \"bases2\"", "User \"app\" cannot log in"] {
+        let account = reports(json!([condition("Ready", "False", "BuildFailed", message)]));
+        assert_eq!(ask("Account/ada", &[account], &calm()).root_cause.unwrap().meaning, "is not ready");
+    }
     // The words of the API server are the same for everybody.
     let message =
         "pods \"ada\" is forbidden: exceeded quota: two, requested: pods=1, used: pods=2, limited: pods=2";
