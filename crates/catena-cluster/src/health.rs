@@ -125,22 +125,35 @@ pub fn health(object: &DynamicObject) -> Health {
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
 }
 
-/// A status that is about an older spec. Some kinds write the generation as a text. The numbers of a new
-/// `DaemonSet` are zeros.
+/// A status that is about an older spec, unless the condition that decides is about the present one. Some kinds write the
+/// generation as a text. The numbers of a workload that nobody has looked at are zeros.
 fn behind(object: &DynamicObject) -> Option<Health> {
-    let is_daemon_set = |types: &TypeMeta| (&*types.api_version, &*types.kind) == ("apps/v1", "DaemonSet");
-    let is_daemon_set = object.types.as_ref().is_some_and(is_daemon_set);
     let generation = object.metadata.generation?;
-    let message = match object.data.pointer("/status/observedGeneration") {
-        Some(observed) => {
-            let observed = observed.as_i64().or_else(|| observed.as_str()?.parse().ok());
-            let observed = observed.filter(|observed| *observed != generation)?;
+    let observed = object.data.pointer("/status/observedGeneration");
+    let observed =
+        observed.and_then(|observed| observed.as_i64().or_else(|| observed.as_str()?.parse().ok()));
+    let decides = |found: &Condition| {
+        found.type_ == "Ready" || (found.type_.as_str(), found.status.as_str()) == ("Stalled", "True")
+    };
+    let deciding = conditions(object).into_iter().filter(decides);
+    let reported: Vec<i64> =
+        observed.into_iter().chain(deciding.filter_map(|found| found.observed_generation)).collect();
+    let is_of_apps = object.types.as_ref().is_some_and(|types| types.api_version == "apps/v1");
+    let lacks_pods =
+        || replicas(object).is_some_and(|(serving, wanted)| is_of_apps && serving.unwrap_or(0) < wanted);
+    let message = match reported.first() {
+        Some(observed) if !reported.contains(&generation) => {
             format!("its status is for generation {observed}, but its spec has generation {generation}")
         }
-        None if is_daemon_set => "its status has no observedGeneration".to_owned(),
-        None => return None,
+        None if is_daemon_set(object) || lacks_pods() => "its status has no observedGeneration".to_owned(),
+        _ => return None,
     };
     Some(Health::new(State::Unreported, "Behind", message).since(changed(object)))
+}
+
+fn is_daemon_set(object: &DynamicObject) -> bool {
+    let is_it = |types: &TypeMeta| (&*types.api_version, &*types.kind) == ("apps/v1", "DaemonSet");
+    object.types.as_ref().is_some_and(is_it)
 }
 
 /// The last change outside its status.
@@ -272,6 +285,12 @@ fn by_numbers(object: &DynamicObject) -> Option<Health> {
     let (serving, wanted) =
         replicas(object).filter(|_| object.data.get("status").is_some_and(|status| !status.is_null()))?;
     let serving = serving.or_else(|| omits_zeros(object).then_some(0))?;
+    // Its old pods may serve beside new ones that do not start.
+    let is_rolling =
+        is_daemon_set(object) && text(object, "/spec/updateStrategy/type") == Some("RollingUpdate");
+    if is_rolling && number(object, "/status/updatedNumberScheduled").unwrap_or(0) < wanted {
+        return Some(Health::new(State::Moving, "Progressing", ""));
+    }
     Some(Health::new(if serving >= wanted { State::Ready } else { State::Moving }, "", ""))
 }
 
@@ -390,6 +409,28 @@ mod tests {
             state("catena.dev/v1alpha1", "BasicDeployment", body),
             (State::Unreported, "Behind".into())
         );
+        let of = |observed: Value, type_: &str, at: i64| {
+            let condition = json!({"type": type_, "status": "True", "reason": "X", "observedGeneration": at});
+            let status = json!({"observedGeneration": observed, "conditions": [condition]});
+            state("cert-manager.io/v1", "Certificate", json!({"status": status})).0
+        };
+        assert_eq!(of(Value::Null, "Ready", 1), State::Unreported);
+        assert_eq!(of(Value::Null, "Ready", 2), State::Ready);
+        assert_eq!(of((-1).into(), "Ready", 2), State::Ready);
+        assert_eq!(of((-1).into(), "Stalled", 2), State::Stuck);
+        assert_eq!(of(2.into(), "Ready", 1), State::Ready, "its controller has seen the present one");
+        assert_eq!(of(Value::Null, "Known", 1), State::Present, "another condition decides nothing");
+    }
+
+    #[test]
+    fn a_workload_that_nobody_has_looked_at_is_unreported() {
+        for kind in ["Deployment", "StatefulSet", "ReplicaSet"] {
+            let of =
+                |status: Value| state("apps/v1", kind, json!({"spec": {"replicas": 2}, "status": status})).0;
+            assert_eq!(of(json!({})), State::Unreported);
+            assert_eq!(of(json!({"replicas": 0})), State::Unreported);
+            assert_eq!(of(json!({"replicas": 0, "observedGeneration": 2})), State::Moving);
+        }
     }
 
     #[test]
@@ -579,6 +620,19 @@ mod tests {
     }
 
     #[test]
+    fn a_daemon_set_whose_old_pods_serve_is_not_finished() {
+        let of = |strategy: &str, updated: Value| {
+            let status = json!({"observedGeneration": 2, "desiredNumberScheduled": 3, "numberReady": 3, "updatedNumberScheduled": updated});
+            let body = json!({"spec": {"updateStrategy": {"type": strategy}}, "status": status});
+            state("apps/v1", "DaemonSet", body).0
+        };
+        assert_eq!(of("RollingUpdate", 3.into()), State::Ready);
+        assert_eq!(of("RollingUpdate", 1.into()), State::Moving);
+        assert_eq!(of("RollingUpdate", Value::Null), State::Moving, "zero is left out");
+        assert_eq!(of("OnDelete", 1.into()), State::Ready);
+    }
+
+    #[test]
     fn a_claim_without_its_volume_does_not_proceed_by_itself() {
         let claim = |phase: &str| state("v1", "PersistentVolumeClaim", json!({"status": {"phase": phase}}));
         assert_eq!(claim("Bound"), (State::Ready, "Bound".into()));
@@ -588,7 +642,7 @@ mod tests {
 
     #[test]
     fn without_conditions_the_numbers_decide() {
-        let set = |ready: i64| json!({"spec": {"replicas": 2}, "status": {"readyReplicas": ready}});
+        let set = |ready: i64| json!({"spec": {"replicas": 2}, "status": {"observedGeneration": 2, "readyReplicas": ready}});
         assert_eq!(state("apps/v1", "ReplicaSet", set(2)).0, State::Ready);
         assert_eq!(state("apps/v1", "ReplicaSet", set(1)).0, State::Moving);
     }

@@ -132,8 +132,8 @@ fn add_blocker<'n>(
     if let Some(way) = way {
         let end = way[way.len() - 1];
         // Its own words are from before, or there are none.
-        let is_silent =
-            cause.reason == "NotReported" && matches!(end.health.state, State::Present | State::Moving);
+        let says_no_more = matches!(end.health.state, State::Present | State::Moving | State::Unreported);
+        let is_silent = cause.reason == "NotReported" && says_no_more;
         if is_silent || matches!(end.health.state, State::Present | State::Done) {
             step.own = own;
         }

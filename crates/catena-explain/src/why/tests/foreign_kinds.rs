@@ -144,10 +144,24 @@ fn the_word_of_the_operator_that_carries_out_a_command_is_not_taken_for_ours() {
     assert_eq!(told(false), "is in progress");
 }
 
+/// Flux has no other generation of an object that has failed ever since.
+#[test]
+fn a_condition_that_is_about_the_present_spec_is_quoted_and_one_about_a_former_is_not_believed() {
+    let at = |status: &str, observed: i64| {
+        let mut ready = condition("Ready", status, "BuildFailed", "no such path");
+        ready["observedGeneration"] = observed.into();
+        let status = json!({"observedGeneration": -1, "conditions": [ready]});
+        let body = json!({"metadata": {"generation": 2}, "status": status});
+        ask("Shop/web", &[object("example.com/v1", "Shop", "web", None, body)], &calm())
+    };
+    assert_eq!(at("False", 2).root_cause.unwrap().message, "no such path");
+    assert_eq!(at("True", 1).root_cause.unwrap().reason, "NotObserved");
+}
+
 #[test]
 fn a_pod_that_was_replaced_weeks_ago_is_not_blamed() {
     let unready = json!({
-        "spec": {"replicas": 1}, "status": {"replicas": 1, "readyReplicas": 0},
+        "spec": {"replicas": 1}, "status": {"observedGeneration": 1, "replicas": 1, "readyReplicas": 0},
     });
     let objects = [
         object("apps/v1", "ReplicaSet", "web", None, unready),

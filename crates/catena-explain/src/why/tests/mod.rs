@@ -401,7 +401,7 @@ fn a_foreign_workload_is_explained_by_its_last_warning() {
         "StatefulSet",
         "db",
         None,
-        json!({"spec": {"replicas": 1}, "status": {"readyReplicas": 0}}),
+        json!({"spec": {"replicas": 1}, "status": {"observedGeneration": 1, "readyReplicas": 0}}),
     );
     let mut surroundings = calm();
     surroundings.warnings.push(Warning {

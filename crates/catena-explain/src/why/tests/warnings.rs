@@ -131,7 +131,7 @@ fn a_warning_about_former_content_is_not_told_of_an_object_without_a_status() {
 
 #[test]
 fn a_child_that_has_no_field_for_pods_that_cannot_be_created_is_explained_by_its_warning() {
-    let body = json!({"spec": {"replicas": 1}, "status": {"readyReplicas": 0}});
+    let body = json!({"spec": {"replicas": 1}, "status": {"observedGeneration": 1, "readyReplicas": 0}});
     let set = object("apps/v1", "StatefulSet", "db", Some(WEB), body);
     let web = deployment(not_ready("Progressing", "0 of 3 replicas are serving", Value::Null));
     let mut surroundings = calm();
