@@ -50,12 +50,12 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         return cause;
     }
     let mut current = warnings::current(node, facts);
-    let has_row = |warning: &&Warning| reasons::describe_of(&node.identity, &warning.reason).is_some();
     // Of a container that was killed, the warning about the probe or the hook that failed has the problem.
     let is_killed = health.reason == "CrashLoopBackOff" && !has_failed_itself(node);
     let warning = if is_killed {
         current.find(|warning| {
-            has_row(warning) || reasons::gatekeeper(&node.identity, &warning.message).is_some()
+            warning.reason == "FailedPostStartHook"
+                || reasons::gatekeeper(&node.identity, &warning.message).is_some()
         })
     } else {
         current.next()
@@ -68,6 +68,7 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         Some(warning) if health.message.is_empty() => (&warning.reason, warning.message.clone()),
         _ => (&health.reason, health.message.clone()),
     };
+    let has_row = |warning: &&Warning| reasons::describe_of(&node.identity, &warning.reason).is_some();
     let reason = match warning.filter(|_| is_vague).filter(has_row) {
         Some(warning) => &warning.reason,
         _ if reason.is_empty() => "NotReady",
@@ -130,9 +131,10 @@ fn at_container(mut cause: Cause, pod: &Node) -> Cause {
     if is_one_of_several {
         cause.advice = cause.advice.replace(" logs {name}", &format!(" logs {{name}} --container {name}"));
     }
-    let is_killed = ["/state/terminated/reason", "/lastState/terminated/reason"]
-        .iter()
-        .any(|pointer| container.pointer(pointer).is_some_and(|reason| reason == "OOMKilled"));
+    // Unless it waits for its restart, the end of its last run does not keep it from running.
+    let state =
+        if container["state"]["waiting"]["reason"] == "CrashLoopBackOff" { "lastState" } else { "state" };
+    let is_killed = container[state]["terminated"]["reason"] == "OOMKilled";
     if let Some(row) = reasons::describe("OOMKilled").filter(|_| is_killed) {
         let specs = list("/spec/initContainers").chain(list("/spec/containers"));
         let spec = specs.into_iter().find(|spec| spec["name"] == name);

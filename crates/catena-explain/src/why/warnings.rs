@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use catena_cluster::last_write;
+use catena_cluster::{last_write, list};
 use jiff::{SignedDuration, Timestamp};
 
 use catena_terminal::age;
@@ -16,17 +16,30 @@ use crate::Node;
 const MAX_WARNINGS: usize = 3;
 /// A probe fails for some time before its condition turns, and the controller that warns does not write the condition.
 const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
+/// Reasons of troubles that are over once a container of the pod has started.
+const OF_START: [&str; 3] = ["FailedAttachVolume", "FailedCreatePodSandBox", "FailedMount"];
 
 /// The warnings about an object that may explain its present state, the newest first. One from before its last transition,
 /// or about content that was changed since, is of a trouble that is over.
 pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f Warning> {
     let state_began = node.health.since.max(content_changed(node));
+    let started = last_start(node);
     let is_current = move |warning: &&Warning| match (warning.at, state_began) {
+        _ if OF_START.contains(&&*warning.reason) && started.is_some() && warning.at <= started => false,
         (Some(at), Some(since)) => since.duration_since(at) <= LEAD_TIME,
         _ => true,
     };
     let about = facts.surroundings.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
     about.filter(is_current)
+}
+
+/// The last start of a container of a pod.
+fn last_start(pod: &Node) -> Option<Timestamp> {
+    let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
+    let containers = lists.into_iter().flat_map(|statuses| list(&pod.object, statuses));
+    let runs = ["/state/running", "/state/terminated", "/lastState/terminated"];
+    let runs = containers.flat_map(|container| runs.map(|run| container.pointer(run)));
+    runs.flatten().filter_map(|run| run["startedAt"].as_str()?.parse().ok()).max()
 }
 
 /// The message of the newest one that may explain the present state; empty if there is none.

@@ -234,6 +234,12 @@ fn the_container_at_fault_and_the_limit_that_it_exceeds_are_named() {
         (killed.reason.as_str(), killed.advice.as_str()),
         ("CrashLoopBackOff", "raise the memory limit, or reduce the memory usage")
     );
+    // It exceeded its limit once, and now waits for something else, or ended otherwise.
+    let mut pulls = back_off(json!({"reason": "OOMKilled", "exitCode": 137}));
+    pulls["state"] = json!({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}});
+    assert_eq!(cause(&ended, &pulls).meaning, "cannot pull its image");
+    pulls["state"] = json!({"terminated": {"reason": "Error", "exitCode": 1}});
+    assert_eq!(cause(&ended, &pulls).meaning, "has a container that failed");
 }
 
 #[test]

@@ -103,6 +103,32 @@ fn a_warning_from_before_the_last_success_is_not_the_message_of_an_unready_pod()
 }
 
 #[test]
+fn a_warning_about_the_start_of_a_pod_explains_nothing_once_a_container_has_started() {
+    let started = json!({"startedAt": "2026-01-01T00:06:50Z", "reason": "Error", "exitCode": 139});
+    for (phase, list, container) in [
+        (
+            "Running",
+            "containerStatuses",
+            json!({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "lastState": {"terminated": started}}),
+        ),
+        ("Running", "containerStatuses", json!({"state": {"running": started}})),
+        ("Pending", "initContainerStatuses", json!({"state": {"running": started}})),
+    ] {
+        let unready = condition("Ready", "False", "ContainersNotReady", "unready: [main]");
+        let mut pod = pod("web-x", json!({"phase": phase, "conditions": [unready], (list): [container]}));
+        pod.data["spec"] = json!({"nodeName": "n1"});
+        let said = |time: &str| {
+            let surroundings = warned_at(time, "Pod/web-x", &[("FailedMount", "no such secret")]);
+            let cause = ask(WEB, &blocked_by_pod(pod.clone(), "NotReady"), &surroundings).root_cause.unwrap();
+            cause.message.contains("no such secret")
+        };
+        assert!(!said(JUST_BEFORE), "{container}");
+        // Its node was started again. Of a crash, a volume is never the reason.
+        assert_eq!(said(THEN), container.get("lastState").is_none(), "{container}");
+    }
+}
+
+#[test]
 fn a_warning_about_a_former_spec_does_not_explain_the_silence_on_the_present_one() {
     let changed = |time: &str| {
         let entry = json!({"manager": "kubectl", "time": time, "fieldsV1": {"f:spec": {}}});
