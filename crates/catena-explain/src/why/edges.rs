@@ -25,6 +25,8 @@ pub enum Edge {
     Claim,
     /// The storage class of a claim.
     Class,
+    /// The volume that a claim names.
+    Volume,
     /// The node of a pod.
     Node,
 }
@@ -46,8 +48,9 @@ pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
             found.extend(node_of(node).filter(|_| !has_ended).map(|on| (Edge::Node, on)));
             found.extend(claims_of(node).into_iter().map(|claim| (Edge::Claim, claim)));
         }
-        ("", "PersistentVolumeClaim") if node.health.reason != "Lost" => {
-            found.extend(class_of(node).map(|class| (Edge::Class, class)));
+        ("", "PersistentVolumeClaim") if node.deleted.is_none() && node.health.reason != "Lost" => {
+            let class = || class_of(node).map(|class| (Edge::Class, class));
+            found.extend(volume_of(node).map(|volume| (Edge::Volume, volume)).or_else(class));
         }
         (keys::GROUP, "BasicDeployment") => found.extend(old_child(node).map(|old| (Edge::OldChild, old))),
         _ => {}
@@ -60,11 +63,15 @@ pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Caus
     let related = &facts.surroundings.related;
     let (mut found, mut cause) = (Vec::new(), None);
     let is_early = node.health.reason == "Starting" && leaf::is_new(node, facts);
+    let is_idle = |claim: &Node| {
+        let waits = || placement::unbound_claim(claim, facts).reason == placement::WAITS_FOR_POD;
+        !placement::has_node(claim) && claim.deleted.is_none() && (!needs_nodes(node) || waits())
+    };
     for (edge, to) in edges(node) {
         match related.find(&to) {
             _ if edge == Edge::Claim && is_early => {}
             Some(old) if edge == Edge::OldChild && !is_left_to(node, old) => {}
-            Some(claim) if edge == Edge::Claim && !needs_nodes(node) && !placement::has_node(claim) => {}
+            Some(claim) if edge == Edge::Claim && is_idle(claim) => {}
             Some(there) => found.push(there),
             None if related.is_missing(&to) => cause = cause.or_else(|| missing(edge, &to, node, facts)),
             None => {}
@@ -83,9 +90,10 @@ fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Caus
             Some(cause.since(since))
         }
         Edge::Claim => says(Cause::with(to, "ClaimMissing")),
-        Edge::Class => {
+        Edge::Class | Edge::Volume => {
+            let reason = if edge == Edge::Class { "ClassMissing" } else { "VolumeMissing" };
             let message = warnings::message(node, facts);
-            Some(Cause::with(to, "ClassMissing").message(message).since(node.created))
+            Some(Cause::with(to, reason).message(message).since(node.created))
         }
         Edge::OldChild | Edge::BlockedBy | Edge::BackupNamespace | Edge::Backup | Edge::Definition => None,
     }
@@ -139,6 +147,11 @@ fn claims_of(pod: &Node) -> Vec<Identity> {
 pub fn class_of(claim: &Node) -> Option<Identity> {
     text(&claim.object, "/spec/storageClassName")
         .map(|name| Identity::new("storage.k8s.io/v1", "StorageClass", None, name))
+}
+
+/// The volume that a claim names.
+pub fn volume_of(claim: &Node) -> Option<Identity> {
+    text(&claim.object, "/spec/volumeName").map(|name| Identity::new("v1", "PersistentVolume", None, name))
 }
 
 /// The child of a former BasicDeployment of the same name: as the message names it, or by its usual name before there

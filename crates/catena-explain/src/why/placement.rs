@@ -155,6 +155,9 @@ pub fn hangs(pod: &Node, now: Timestamp) -> bool {
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
+/// The reason of a claim that waits for a pod, and not the pod for it.
+pub const WAITS_FOR_POD: &str = "WaitsForPod";
+
 /// Whether the scheduler waits for the volume of a claim.
 pub fn has_node(claim: &Node) -> bool {
     claim.object.annotations().contains_key(SELECTED_NODE)
@@ -171,6 +174,9 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
         // Nothing records the time of the loss.
         return cause("VolumeLost", "lost volume", &[("{volume}", volume)]).since(None);
     }
+    if let Some(volume) = edges::volume_of(claim) {
+        return cause("WaitsForVolume", "named volume", &[("{volume}", &volume.name)]);
+    }
     let Some(named) = edges::class_of(claim) else { return cause("ClaimWithoutClass", "no class", &[]) };
     let class = facts.surroundings.related.find(&named);
     let of_class = |pointer: &str| class.and_then(|class| text(&class.object, pointer)).unwrap_or_default();
@@ -178,7 +184,7 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     match of_class("/provisioner") {
         "kubernetes.io/no-provisioner" => cause("NoVolumeFits", "volumes by hand", &[("{class}", &named)]),
         _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node(claim) => {
-            cause("WaitsForPod", "unused claim", &[])
+            cause(WAITS_FOR_POD, "unused claim", &[])
         }
         provisioner => {
             let by = if provisioner.is_empty() { String::new() } else { format!(" by {provisioner}") };

@@ -121,6 +121,54 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
     assert_right(&scenes);
 }
 
+#[test]
+fn a_claim_that_waits_for_its_pod_is_not_blamed_for_it() {
+    let mut objects = with_claim("0/1 nodes are available: persistentvolumeclaim \"logs\" not found.");
+    let logs = json!({"name": "logs", "persistentVolumeClaim": {"claimName": "logs"}});
+    objects[2].data["spec"]["volumes"].as_array_mut().unwrap().push(logs);
+    let mut class = class("csi.example.com");
+    class.data["volumeBindingMode"] = "WaitForFirstConsumer".into();
+    let logs = Identity::new("v1", "PersistentVolumeClaim", Some("shop"), "logs");
+    let sentence = |missing: Vec<Identity>| {
+        ask(WEB, &objects, &with(vec![claim(Some("fast")), class.clone()], vec![], missing)).sentence
+    };
+    let (missing, unread) = (sentence(vec![logs]), sentence(vec![]));
+    assert!(missing.contains("PersistentVolumeClaim/logs does not exist"), "{missing}");
+    assert!(unread.contains("Pod/web-x fits on no node"), "{unread}");
+}
+
+#[test]
+fn a_claim_that_names_its_volume_waits_for_no_other() {
+    let mut claim = claim(Some("fast"));
+    claim.data["spec"]["volumeName"] = "pv-9".into();
+    let volume = Identity::new("v1", "PersistentVolume", None, "pv-9");
+    let there = wide("v1", "PersistentVolume", "pv-9", json!({"status": {"phase": "Released"}}));
+    let scene = |name, found: Vec<DynamicObject>, missing, says, advises| Scene {
+        name,
+        asked: WEB,
+        objects: with_claim("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."),
+        surroundings: with([vec![claim.clone(), class("csi.example.com")], found].concat(), vec![], missing),
+        says,
+        advises,
+    };
+    assert_right(&[
+        scene(
+            "a volume that does not exist",
+            vec![],
+            vec![volume],
+            "BasicDeployment/web is not ready: PersistentVolume/pv-9 does not exist (VolumeMissing",
+            "create the PersistentVolume",
+        ),
+        scene(
+            "a volume of another claim",
+            vec![there],
+            vec![],
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: it waits for the PersistentVolume/pv-9 that it names",
+            "kubectl describe persistentvolume pv-9",
+        ),
+    ]);
+}
+
 /// Until it gives up after ten minutes, the scheduler says nothing of a pod for which it waits for a volume.
 #[test]
 fn a_claim_for_which_a_node_was_selected_explains_its_pod_that_has_none() {
