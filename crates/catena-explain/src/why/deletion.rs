@@ -41,9 +41,6 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         return Some(Step::to(held, Some(cause)));
     }
     let (named, missing) = edges::follow(node, facts);
-    if node.identity.kind == "Pod" && missing.is_some() {
-        return missing.map(Step::own);
-    }
     if let Some(finalizer) = objects::holders(node).next() {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
         let is_at_fault = |node: &Node| match node.health.state {
@@ -54,6 +51,9 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         let fails = |found: &&Node| objects::path_to(found, &is_at_fault).is_some();
         let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
+    }
+    if node.identity.kind == "Pod" && missing.is_some() {
+        return missing.map(Step::own);
     }
     // Deleted in the foreground: it waits for its dependents.
     let dependents = node.children.iter().filter(|child| child.deleted.is_some());
@@ -98,12 +98,15 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
         _ => ("finalizer", ""),
     };
     let cause = cause.in_case(words, &[("{finalizer}", &finalizer.name), ("{by}", &by), ("{user}", user)]);
+    // Whoever has to remove it may say why it does not; the conditions of the kinds of Kubernetes are about something else.
+    let is_foreign = node.identity.group().contains('.');
+    let said = objects::conditions_told(node).filter(|_| is_foreign).collect::<Vec<_>>().join("\n");
     // Only controllers from our charts are known well enough to be called missing.
     let mut seen = facts.surroundings.controllers.seen.iter();
     let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
     match ours.map(|holder| facts.verdict(holder)) {
         Some(Verdict::Down(down)) => cause.message(down),
-        _ => cause,
+        _ => cause.message(warnings::after(&said, node, facts)),
     }
 }
 
@@ -143,15 +146,21 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
     let (grace, number) = (duration(grace), (node.all().count() - 1).to_string());
+    let on = edges::node_of(node).and_then(|on| facts.surroundings.related.find(&on));
+    let on = on.filter(|on| on.health.state == State::Ready);
+    let on = on.map_or_else(String::new, |on| on.identity.to_string());
     let (reason, variant) = match (node.children.is_empty(), node.finalizers.is_empty()) {
-        _ if node.identity.kind == "Pod" && placement::hangs(node, facts.now) => ("ShuttingDown", "late end"),
+        _ if node.identity.kind == "Pod" && placement::hangs(node, facts.now) => {
+            ("ShuttingDown", if on.is_empty() { "late end" } else { "late end on a node that answers" })
+        }
         _ if node.identity.kind == "Pod" => ("ShuttingDown", "end"),
         (true, true) => ("Terminating", "nothing holds it"),
         (true, false) => ("WaitsForDependents", "no dependents"),
         (false, _) => ("WaitsForDependents", "dependents"),
     };
-    let names = [("{grace}", grace.as_str()), ("{number}", &number)];
+    let names = [("{grace}", grace.as_str()), ("{number}", &number), ("{node}", &on)];
     let cause = Cause::with(&node.identity, reason).in_case(variant, &names).since(Some(since));
+    let cause = cause.message(warnings::after("", node, facts));
     if reason == "Terminating" { cause.advice("") } else { cause }
 }
 

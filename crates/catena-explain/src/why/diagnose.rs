@@ -1,7 +1,7 @@
 //! Facts → the answer: the end of the walk, and what else a person has to know.
 
 use catena_api::keys;
-use catena_cluster::{Identity, State, condition, conditions, list, number, text};
+use catena_cluster::{Identity, State, condition, list, number, text};
 use catena_terminal::age;
 use serde_json::Value;
 
@@ -121,22 +121,11 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     remarks
 }
 
-/// Parts of words that mean nothing good in any project.
-const BAD: [&str; 6] = ["Degraded", "Error", "Failed", "Invalid", "Pressure", "Unavailable"];
-
 /// What an object says of itself in words that only its project knows; beside its readiness, what speaks against it.
 fn own_words(node: &Node) -> Vec<String> {
     let says_no_more = node.health.state == State::Present;
-    let is_bad = |words: &str| BAD.iter().any(|bad| words.contains(bad));
-    let telling = conditions(&node.object)
-        .into_iter()
-        .filter(|found| if found.status == "True" { is_bad(&found.type_) } else { says_no_more });
-    let conditions =
-        telling.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
-            let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
-            format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
-        });
-    conditions.chain(phases(node).filter(|phase| says_no_more || is_bad(phase))).collect()
+    let phases = phases(node).filter(|phase| says_no_more || objects::is_bad(phase));
+    objects::conditions_told(node).chain(phases).collect()
 }
 
 fn phases(node: &Node) -> impl Iterator<Item = String> {

@@ -66,6 +66,26 @@ fn owns_pods(identity: &Identity) -> bool {
     )
 }
 
+/// Parts of words that mean nothing good in any project.
+const BAD: [&str; 6] = ["Degraded", "Error", "Failed", "Invalid", "Pressure", "Unavailable"];
+
+/// Whether some words mean nothing good.
+pub fn is_bad(words: &str) -> bool {
+    BAD.iter().any(|bad| words.contains(bad))
+}
+
+/// The conditions that speak against an object, and, if its state says no more, those that are not true.
+pub fn conditions_told(node: &Node) -> impl Iterator<Item = String> {
+    let says_no_more = matches!(node.health.state, State::Present | State::Terminating);
+    let telling = conditions(&node.object)
+        .into_iter()
+        .filter(move |found| if found.status == "True" { is_bad(&found.type_) } else { says_no_more });
+    telling.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
+        let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
+        format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
+    })
+}
+
 /// Whether an object is a command: one of ours, or one with a report of command-binder or a record of command-runner. A `targetRef`
 /// alone is no evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
 pub fn is_command(node: &Node) -> bool {

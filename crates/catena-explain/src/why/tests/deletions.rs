@@ -361,6 +361,44 @@ fn a_claim_that_a_pod_uses_is_gone_once_none_does() {
 }
 
 #[test]
+fn the_words_of_an_object_that_a_finalizer_keeps_are_told() {
+    let service = object(
+        "v1",
+        "Service",
+        "web",
+        None,
+        json!({"metadata": held("service.kubernetes.io/load-balancer-cleanup")}),
+    );
+    let warning = Warning {
+        about: "Service/web".into(),
+        reason: "SyncLoadBalancerFailed".into(),
+        message: "no quota".into(),
+        at: THEN.parse().ok(),
+        ..Warning::default()
+    };
+    let synced = condition("Synced", "False", "BucketNotEmpty", "delete its objects first");
+    let status = json!({"conditions": [synced, condition("Ready", "True", "Available", "")]});
+    let bucket = deleted(json!({"status": status}), held("finalizer.example.com"));
+    let bucket = object("s3.example.com/v1", "Bucket", "logs", None, bucket);
+    let surroundings = Surroundings { warnings: vec![warning], ..calm() };
+    for (asked, object, message) in [
+        ("Service/web", service, "Warning SyncLoadBalancerFailed (3m ago): no quota"),
+        ("Bucket/logs", bucket, "it reports Synced False: BucketNotEmpty, delete its objects first"),
+    ] {
+        let cause = ask_exactly(asked, &[object], &surroundings).root_cause.unwrap();
+        assert_eq!((&*cause.reason, &*cause.message), ("HeldByFinalizer", message));
+    }
+}
+
+#[test]
+fn an_object_whose_dependents_are_of_unusual_kinds_is_not_left_to_the_garbage_collector() {
+    let waits = object("v1", "Secret", "key", None, json!({"metadata": held("foregroundDeletion")}));
+    let cause = ask_exactly("Secret/key", &[waits], &calm()).root_cause.unwrap();
+    assert!(cause.meaning.ends_with("none was found among the usual kinds"), "{}", cause.meaning);
+    assert!(cause.advice.contains("tree secret/key --all-kinds"), "{}", cause.advice);
+}
+
+#[test]
 fn two_objects_that_name_each_other_as_blockers_end_the_walk() {
     let body =
         |other: &str| json!({"status": {"blockedBy": {"kind": other, "name": "web", "reason": "Waits"}}});

@@ -9,7 +9,7 @@ use super::{
     scenes::{Scene, assert_right},
 };
 use crate::why::{
-    facts::{Related, Surroundings},
+    facts::{Related, Surroundings, Warning},
     read::alone,
 };
 
@@ -67,6 +67,8 @@ fn a_pod_leads_to_its_node() {
     let unhealthy = condition("Ready", "False", "KubeletNotReady", "container runtime is down");
     let unhealthy = node("n1", json!({"status": {"conditions": [unhealthy]}}));
     let pods = ["web-1", "web-2", "web-3"].map(serving);
+    let mut kept = leaving();
+    kept.metadata.finalizers = Some(vec!["example.com/drain".into()]);
     let well = [&[deployment(ready()), set(ready())][..], &pods, &[on(leaving(), "n1")]].concat();
     assert_right(&[
         Scene {
@@ -105,11 +107,39 @@ fn a_pod_leads_to_its_node() {
             name: "a pod whose node is gone",
             asked: "Pod/web-x",
             objects: chain(on(leaving(), "n1")),
-            surroundings: with(vec![], vec![], vec![gone]),
+            surroundings: with(vec![], vec![], vec![gone.clone()]),
             says: "Pod/web-x was on Node/n1, which no longer exists",
             advises: "--force",
         },
+        Scene {
+            name: "a pod that a finalizer keeps, and whose node is gone",
+            asked: "Pod/web-x",
+            objects: chain(on(kept, "n1")),
+            surroundings: with(vec![], vec![], vec![gone]),
+            says: "Pod/web-x is being deleted and is held by the finalizer example.com/drain",
+            advises: "holder of the finalizer",
+        },
     ]);
+}
+
+#[test]
+fn a_pod_that_hangs_on_a_node_that_answers_is_told_with_its_warnings() {
+    let ready = condition("Ready", "True", "KubeletReady", "");
+    let answers = node("n1", json!({"status": {"conditions": [ready]}}));
+    let warning = Warning {
+        about: "Pod/web-x".into(),
+        reason: "FailedKillPod".into(),
+        message: "the volume is busy".into(),
+        at: THEN.parse().ok(),
+        ..Warning::default()
+    };
+    let surroundings = Surroundings { warnings: vec![warning], ..with(vec![answers], vec![], vec![]) };
+    let answer = ask("Pod/web-x", &chain(on(leaving(), "n1")), &surroundings);
+    let says = "Pod/web-x has been shutting down for longer than its grace period of 30s, although Node/n1 answers (ShuttingDown for 5m).";
+    assert_eq!(answer.sentence, says);
+    let cause = answer.root_cause.unwrap();
+    assert_eq!(cause.message, "Warning FailedKillPod (3m ago): the volume is busy");
+    assert!(cause.advice.contains("describe pod/web-x"), "{}", cause.advice);
 }
 
 /// Application teams usually may not read nodes.
