@@ -29,7 +29,7 @@ fn walk<'n>(
     walked: &mut HashMap<&'n str, Option<Cause>>,
     facts: &Facts<'n>,
 ) -> Option<Cause> {
-    let Step { ways, only_obstacles, own } = step(path.last().copied()?, facts)?;
+    let Step { ways, only_obstacles, own } = step(path.last().copied()?, facts);
     let length = path.len();
     let mut progress: Option<Finding> = None;
     for way in ways.into_iter().take(MAX_WAYS) {
@@ -60,22 +60,27 @@ fn walk<'n>(
 }
 
 /// The most fundamental facts decide first.
-fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
+fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     deletion::step(node, facts)
         .or_else(|| deletion::in_terminating_namespace(node, facts).map(Step::own))
         .or_else(|| command::step(node, facts))
         .or_else(|| unreported::step(node, facts))
-        .or_else(|| neighbours(node, facts))
+        .unwrap_or_else(|| neighbours(node, facts))
 }
 
-/// The neighbours of an object that is not as it should be.
-fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
+/// The neighbours of an object in which the cause may lie if it is not as it should be.
+fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let doubt = objects::contradiction(node, facts);
     let blocker = edges::blocker(node);
     let is_healthy = node.health.state.is_healthy();
     let is_blocked = node.health.state == State::Present && blocker.is_some();
     if is_healthy && !objects::has_unhealthy_dependents(node) && !is_blocked && doubt.is_none() {
-        return None;
+        // A Job of a schedule runs for a time: only an obstacle is news.
+        let is_running =
+            |below: &Node| below.identity.group() == "batch" && below.health.state == State::Moving;
+        let has_jobs = |child: &&Node| child.all().any(is_running);
+        let jobs = node.children.iter().filter(|_| node.health.state == State::Present).filter(has_jobs);
+        return Step { only_obstacles: true, ..Step::to(jobs, None) };
     }
     let (named, missing) = edges::follow(node, facts);
     let definition = edges::terminating_kind(node).and_then(|kind| {
@@ -84,16 +89,16 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         facts.surroundings.related.found.iter().find(is_it)
     });
     if let Some(cause) = settings::cause(node, facts) {
-        return Some(Step::own(cause));
+        return Step::own(cause);
     }
     if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
-        return Some(Step::own(leaf::own(node, facts)));
+        return Step::own(leaf::own(node, facts));
     }
     let mut step = Step::to(definition.into_iter().chain(named), missing);
     if let Some((object, cause)) = &blocker
         && add_blocker(&mut step, node, object, cause, facts)
     {
-        return Some(step);
+        return step;
     }
     step.ways.extend(objects::unhealthy_children(node, facts).map(|child| vec![child]));
     step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
@@ -114,7 +119,7 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         _ => None,
     };
     step.own = step.own.or_else(cause);
-    Some(step)
+    step
 }
 
 /// Adds the blocker that a status names. Returns whether it decides alone.

@@ -143,6 +143,27 @@ fn an_object_without_a_status_is_judged_by_its_dependents() {
     pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump-1".into();
     let answer = ask("CronJob/dump", &[cron.clone(), job, pod], &calm());
     assert_eq!((answer.well, answer.root_cause.unwrap().object.kind.as_str()), (false, "Pod"));
+    // One that runs is followed to an obstacle, and is no news otherwise.
+    let running =
+        || object("batch/v1", "Job", "dump-1", Some("CronJob/dump"), json!({"status": {"active": 1}}));
+    let mut starting = waiting("dump-1-x", "ContainerCreating", "");
+    starting.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump-1".into();
+    let above = object("example.com/v1", "Shop", "web", None, json!({}));
+    let owned = object("batch/v1", "CronJob", "dump", Some("Shop/web"), json!({"spec": {}}));
+    let told = |asked: &str, objects: &[DynamicObject], about: &str, reason: &str, message: &str| {
+        let (about, reason, message) = (about.into(), reason.into(), message.into());
+        let warnings = vec![Warning { about, reason, message, at: THEN.parse().ok(), ..Warning::default() }];
+        ask_exactly(asked, objects, &Surroundings { warnings, ..calm() })
+    };
+    let objects = [above, owned, running(), starting];
+    for asked in ["CronJob/dump", "Shop/web"] {
+        assert!(told(asked, &objects, "Pod/other", "FailedMount", "").well, "{asked}");
+        let mount = told(asked, &objects, "Pod/dump-1-x", "FailedMount", "no such secret");
+        assert_eq!(mount.root_cause.unwrap().reason, "FailedMount", "{asked}");
+    }
+    let quota = "pods \"dump-1-x\" is forbidden: exceeded quota: small, requested: pods=1";
+    let refused = told("CronJob/dump", &[cron.clone(), running()], "Job/dump-1", "FailedCreate", quota);
+    assert_eq!(refused.root_cause.unwrap().meaning, "is refused by an exhausted ResourceQuota (small)");
     // A finished one no longer counts.
     let conditions = [condition("Failed", "True", "BackoffLimitExceeded", "")];
     let failed = json!({"status": {"conditions": conditions}});
