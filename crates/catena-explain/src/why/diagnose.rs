@@ -71,10 +71,15 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     }));
     remarks.extend(facts.surroundings.lost_owner.clone());
     remarks.extend(orphan(facts.asked));
+    // It may be the finding itself.
+    let says_so =
+        |finding: &Finding| ["Paused", "Suspended"].iter().any(|word| finding.cause.reason.contains(word));
+    if facts.asked.deleted.is_none() && !finding.is_some_and(says_so) {
+        remarks.extend(at_rest(facts.asked));
+    }
     match finding {
         None => {
             remarks.extend(command::overlooked(facts));
-            remarks.extend(at_rest(facts.asked));
             remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
             if matches!(facts.asked.health.state, State::Present | State::Ready) {
                 remarks.extend(own_words(facts.asked));
@@ -148,7 +153,8 @@ fn at_rest(node: &Node) -> Vec<String> {
     let set = set.map(|(field, value, effect)| format!("its spec.{field} is {value}: {effect}"));
     let nowhere =
         "it runs nowhere: no node has what nodeSelector, affinity and tolerations of its pods ask for";
-    let is_nowhere = number(&node.object, "/status/desiredNumberScheduled") == Some(0);
+    let is_reported = node.health.state != State::Unreported;
+    let is_nowhere = is_reported && number(&node.object, "/status/desiredNumberScheduled") == Some(0);
     set.chain(is_nowhere.then(|| nowhere.to_owned())).chain(unanswered(node)).collect()
 }
 

@@ -52,6 +52,17 @@ fn a_node_that_takes_no_pods_is_told_so() {
 }
 
 #[test]
+fn a_spec_that_is_suspended_is_told_also_beside_a_finding() {
+    let status = json!({"conditions": [condition("Ready", "False", "InstallFailed", "timed out")]});
+    let body = json!({"spec": {"suspend": true}, "status": status});
+    let told = noted("HelmRelease/web", &[object("helm.example.com/v2", "HelmRelease", "web", None, body)]);
+    assert!(told.contains("its spec.suspend is true: it begins nothing new"), "{told}");
+    // It is the finding itself.
+    let job = object("batch/v1", "Job", "train", None, json!({"spec": {"suspend": true}}));
+    assert_eq!(noted("Job/train", &[job]), "");
+}
+
+#[test]
 fn a_deployment_whose_child_is_gone_is_not_called_ready() {
     let mut body = ready();
     body["status"]["child"] = json!({"apiVersion": GROUP, "kind": "BasicReplicaSet", "name": "web"});
