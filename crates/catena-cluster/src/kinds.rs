@@ -50,21 +50,11 @@ impl Kinds {
         Self(groups.into_iter().flat_map(kinds_of).collect())
     }
 
-    /// Whether a kind with a definition, whose group has a dot, is served in several versions.
-    fn have_versions(&self) -> bool {
-        self.0.iter().any(|kind| !kind.is_preferred && kind.resource.group.contains('.'))
-    }
-
     /// Prefers the version in which the objects of a definition are stored, if it is served.
     fn prefer_storage(&mut self, definition: &Value) {
-        let [group, plural] =
-            ["/spec/group", "/spec/names/plural"].map(|pointer| definition.pointer(pointer));
         let mut versions = definition["spec"]["versions"].as_array().into_iter().flatten();
         let Some(storage) = versions.find(|version| version["storage"] == true) else { return };
-        let is_it = |Kind { resource, .. }: &Kind| {
-            group.is_some_and(|group| *group == resource.group)
-                && plural.is_some_and(|plural| *plural == resource.plural)
-        };
+        let is_it = |kind: &Kind| definition["metadata"]["name"] == kind.full_name();
         let is_stored = |kind: &Kind| storage["name"] == kind.resource.version;
         if self.0.iter().any(|kind| is_it(kind) && is_stored(kind)) {
             for kind in self.0.iter_mut().filter(|kind| is_it(kind)) {
@@ -155,7 +145,9 @@ impl Cluster {
     /// When a kind has several versions, and definitions cannot be listed.
     pub async fn in_storage_versions(&self) -> Result<Self> {
         let (mut cluster, kind) = (self.clone(), Kind::definitions());
-        if !self.kinds.have_versions() {
+        // The group of a definition has a dot.
+        let is_another_version = |kind: &Kind| !kind.is_preferred && kind.resource.group.contains('.');
+        if !self.kinds.0.iter().any(is_another_version) {
             return Ok(cluster);
         }
         let mut pages = self.pages(&kind, None, ListParams::default());
