@@ -3,7 +3,7 @@
 
 use catena_api::{backup::VOLUME_BINDING, keys};
 use catena_cluster::{At, Change, How, read_failure};
-use kube::core::response::StatusCause;
+use operator_watch::{ApiError, Cause, Verb};
 use serde_json::{Value, json};
 
 use super::rebind::{TOKEN, TOKEN_UID};
@@ -66,16 +66,13 @@ pub fn told<T>(answer: kube::Result<T>) -> Result<T, String> {
 /// The reason of a failed creation, and what to do about its namespace.
 pub fn creation_failure(error: &kube::Error) -> String {
     let why = read_failure(error);
-    let kube::Error::Api(status) = error else { return why };
-    let details = status.details.as_ref();
-    if status.code == 404 && details.is_some_and(|details| details.kind == "namespaces") {
-        return format!("{why}: create it, and restore again");
+    match ApiError::of(Verb::Write, error, ("", "")).cause {
+        Cause::NamespaceMissing => format!("{why}: create it, and restore again"),
+        Cause::NamespaceTerminating => {
+            format!("{why}: create the namespace when it is gone, and restore again")
+        }
+        _ => why,
     }
-    let is_ending = |cause: &StatusCause| cause.reason == "NamespaceTerminating";
-    if details.is_some_and(|details| details.causes.iter().any(is_ending)) {
-        return format!("{why}: create the namespace when it is gone, and restore again");
-    }
-    why
 }
 
 fn manager(in_place_of: &str) -> String {

@@ -399,7 +399,7 @@ async fn a_claim_whose_volume_cannot_be_its_own_is_told_as_not_restored() {
 
 #[tokio::test]
 async fn a_namespace_that_is_missing_or_on_its_way_out_is_told_with_what_to_do() {
-    let missing = json!({"code": 404, "message": "namespaces \"shop\" not found", "details": {"kind": "namespaces", "name": "shop"}});
+    let missing = json!({"code": 404, "reason": "NotFound", "message": "namespaces \"shop\" not found", "details": {"kind": "namespaces", "name": "shop"}});
     let ending = json!({
         "code": 403, "message": "it is forbidden: the namespace is being terminated",
         "details": {"causes": [{"reason": "NamespaceTerminating", "message": "namespace shop is being terminated"}]},
