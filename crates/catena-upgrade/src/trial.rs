@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use catena_cluster::{Change, How, LostField, lost};
 use kube::core::Status;
+use operator_watch::ApiError;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -66,8 +67,8 @@ impl Scratch<'_> {
         match send("Ignore").await {
             Ok(kept) => Ok(Verdict { lost: lost(&tried, &kept, present), ..Verdict::default() }),
             Err(kube::Error::Api(status)) if status.code == 422 => {
-                let unknown = unknown_fields(&strict.message);
-                let lost = unknown.map(|path| LostField::named(path, &tried, present)).collect();
+                let unknown = ApiError::unknown_fields(&strict.message).into_iter();
+                let lost = unknown.map(|path| LostField::named(&path, &tried, present)).collect();
                 Ok(Verdict { refused: causes(&status), lost })
             }
             Err(error) => Err(error),
@@ -93,11 +94,6 @@ fn is_about_unknown_fields(status: &Status) -> bool {
     status.code == 400 && status.message.contains("strict decoding error")
 }
 
-/// The fields in a message of the server: `strict decoding error: unknown field "spec.a", unknown field "spec.b"`.
-fn unknown_fields(message: &str) -> impl Iterator<Item = &str> {
-    message.split("unknown field \"").skip(1).filter_map(|rest| rest.split('"').next())
-}
-
 /// The reasons of a refusal.
 pub fn causes(status: &Status) -> Vec<Cause> {
     let listed = status.details.iter().flat_map(|details| &details.causes);
@@ -115,13 +111,6 @@ pub fn causes(status: &Status) -> Vec<Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_fields_are_read_from_the_message_of_the_server() {
-        let message = "Thing in version \"v1\" cannot be handled as a Thing: strict decoding error: unknown field \
-                       \"spec.legacy\", unknown field \"spec.rules[1].color\"";
-        assert_eq!(unknown_fields(message).collect::<Vec<_>>(), ["spec.legacy", "spec.rules[1].color"]);
-    }
 
     #[test]
     fn what_two_forms_of_an_object_say_is_told_once() {
