@@ -34,7 +34,7 @@ pub(crate) async fn probe(url: &Uri) -> anyhow::Result<String> {
     let place = format!("{}:{}", url.host().unwrap_or_default(), url.port_u16().unwrap_or(80));
     loop {
         let (status, text) = match timeout(REQUEST_TIMEOUT, lookup_host(&place)).await {
-            Ok(Ok(pods)) => match ask_each(url, &Vec::from_iter(pods)).await {
+            Ok(Ok(pods)) => match ask_each(url, &pods.collect::<Vec<_>>()).await {
                 Ok(text) => return Ok(text),
                 Err(failure) => failure,
             },
