@@ -374,7 +374,8 @@ impl Collection<'_> {
         let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten();
         let others: Vec<&Value> = stored.filter(|version| *version != read).collect();
         let is_lost = |finding: &Finding| {
-            finding.rule == Rule::VersionsDiffer && others.iter().any(|version| **version == finding.version)
+            let is_stored = others.iter().any(|version| **version == finding.version);
+            finding.rule == Rule::VersionsDiffer && is_stored && !finding.path.starts_with("status")
         };
         let lost = compatibility::policy(definition).into_iter().find(is_lost);
         // A webhook brings the fields of other versions along.

@@ -150,10 +150,10 @@ impl Cluster {
         if !self.kinds.0.iter().any(is_another_version) {
             return Ok(cluster);
         }
-        let mut pages = self.pages(&kind, None, ListParams::default());
+        // Schemas are large.
+        let mut pages = self.pages(&kind, None, ListParams::default().limit(25));
         let refused = |error| self.refused(&kind, "", "list", error);
         while let Some(page) = pages.next::<Box<RawValue>>().await.map_err(refused)? {
-            // One by one: schemas are large.
             for definition in page.iter().filter_map(|text| serde_json::from_str(text.get()).ok()) {
                 cluster.kinds.prefer_storage(&definition);
             }

@@ -84,10 +84,13 @@ impl Restoration<'_> {
 
     /// Why a claim can never be bound. A volume that the user may not read is taken for a good one.
     pub(super) async fn why_unbound(&self, claim: &Value) -> Option<String> {
-        let name =
-            claim["spec"]["volumeName"].as_str().filter(|_| claim["kind"] == "PersistentVolumeClaim")?;
+        let is_open = claim["kind"] == "PersistentVolumeClaim" && claim["status"]["phase"] != "Bound";
+        let name = claim["spec"]["volumeName"].as_str().filter(|_| is_open)?;
         let volume = self.found(&Identity::new("v1", "PersistentVolume", None, name)).await.ok()?;
-        let Some(volume) = volume.filter(|volume| !manifest::is_going(volume)) else {
+        if volume.as_ref().is_some_and(manifest::is_going) {
+            return Some(format!("its volume {name:?} is being deleted: restore again when that is gone"));
+        }
+        let Some(volume) = volume else {
             return Some(format!(
                 "its volume {name:?} is gone, so that it stays unbound: create a PersistentVolume of that name; or, for an empty one, \
                  delete the claim, remove spec.volumeName from its file, and restore again"

@@ -378,6 +378,10 @@ async fn a_claim_whose_volume_cannot_be_its_own_is_told_as_not_restored() {
         (Some(of("new-data".into())), None),
         (Some(of("former".into())), Some("its volume \"disk\" is that of another claim")),
         (None, Some("its volume \"disk\" is gone")),
+        (
+            Some(json!({"metadata": {"name": "disk", "deletionTimestamp": "2026-01-01T00:00:00Z"}})),
+            Some("its volume \"disk\" is being deleted"),
+        ),
     ] {
         let objects: Vec<_> = volume.map(|volume| (volumes, volume)).into_iter().collect();
         let (cluster, _) = store(&objects, |_, _| None);
@@ -392,6 +396,12 @@ async fn a_claim_whose_volume_cannot_be_its_own_is_told_as_not_restored() {
         let claim = live(&cluster, "/api/v1/namespaces/shop/persistentvolumeclaims/data").await.unwrap();
         assert!(!create::is_incomplete(&claim, "uid-of-data"), "{claim}");
     }
+    // One that is in use is bound, whatever waits for its volume.
+    let bound =
+        json!({"metadata": {"uid": "other"}, "spec": {"volumeName": "disk"}, "status": {"phase": "Bound"}});
+    let (cluster, _) = store(&[("/api/v1/namespaces/shop/persistentvolumeclaims/data", bound)], |_, _| None);
+    let report = restored(&cluster, vec![claim.clone()]).await;
+    assert!(report.failed.is_empty(), "{report:?}");
     // Who may not read volumes is told nothing.
     let (cluster, _) = store(&[], |_, uri| uri.contains("volumes/").then(|| status(403, "Forbidden", "no")));
     assert!(restored(&cluster, vec![claim]).await.failed.is_empty());

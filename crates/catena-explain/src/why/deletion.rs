@@ -41,6 +41,12 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         return Some(Step::to(held, Some(cause)));
     }
     let (named, missing) = edges::follow(node, facts);
+    let node_is_gone = missing.filter(|_| node.identity.kind == "Pod").map(Step::own);
+    // The garbage collector of pods ends one before it deletes it.
+    let has_ended = matches!(text(&node.object, "/status/phase"), Some("Failed" | "Succeeded"));
+    if node_is_gone.is_some() && !has_ended {
+        return node_is_gone;
+    }
     if let Some(finalizer) = objects::holders(node).next() {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
         let is_at_fault = |node: &Node| match node.health.state {
@@ -52,8 +58,8 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
-    if node.identity.kind == "Pod" && missing.is_some() {
-        return missing.map(Step::own);
+    if node_is_gone.is_some() {
+        return node_is_gone;
     }
     // Deleted in the foreground: it waits for its dependents.
     let dependents = node.children.iter().filter(|child| child.deleted.is_some());

@@ -75,10 +75,13 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let is_healthy = node.health.state.is_healthy();
     let is_blocked = node.health.state == State::Present && blocker.is_some();
     if is_healthy && !objects::has_unhealthy_dependents(node) && !is_blocked && doubt.is_none() {
-        // A Job of a schedule runs for a time: only an obstacle is news.
-        let is_running =
-            |below: &Node| below.identity.group() == "batch" && below.health.state == State::Moving;
-        let has_jobs = |child: &&Node| child.all().any(is_running);
+        // A Job of a schedule runs for a time: only what keeps its pod from running is news.
+        let runs = |pod: &Node| text(&pod.object, "/status/phase") == Some("Running");
+        let is_starting = |below: &Node| {
+            let is_job = below.identity.group() == "batch" && below.health.state == State::Moving;
+            is_job && !below.children.iter().any(runs)
+        };
+        let has_jobs = |child: &&Node| child.all().any(is_starting);
         let jobs = node.children.iter().filter(|_| node.health.state == State::Present).filter(has_jobs);
         return Step { only_obstacles: true, ..Step::to(jobs, None) };
     }

@@ -164,6 +164,13 @@ fn an_object_without_a_status_is_judged_by_its_dependents() {
     let quota = "pods \"dump-1-x\" is forbidden: exceeded quota: small, requested: pods=1";
     let refused = told("CronJob/dump", &[cron.clone(), running()], "Job/dump-1", "FailedCreate", quota);
     assert_eq!(refused.root_cause.unwrap().meaning, "is refused by an exhausted ResourceQuota (small)");
+    // What was refused before is no news once a pod runs, whether it is ready or not.
+    let unready =
+        [condition("Ready", "False", "ContainersNotReady", "containers with unready status: [helper]")];
+    let mut half_done = self::pod("dump-1-x", json!({"phase": "Running", "conditions": unready}));
+    half_done.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump-1".into();
+    let objects = [cron.clone(), running(), half_done];
+    assert!(told("CronJob/dump", &objects, "Job/dump-1", "FailedCreate", quota).well);
     // A finished one no longer counts.
     let conditions = [condition("Failed", "True", "BackoffLimitExceeded", "")];
     let failed = json!({"status": {"conditions": conditions}});

@@ -69,6 +69,8 @@ fn a_pod_leads_to_its_node() {
     let pods = ["web-1", "web-2", "web-3"].map(serving);
     let mut kept = leaving();
     kept.metadata.finalizers = Some(vec!["example.com/drain".into()]);
+    let mut ended = kept.clone();
+    ended.data["status"]["phase"] = "Failed".into();
     let well = [&[deployment(ready()), set(ready())][..], &pods, &[on(leaving(), "n1")]].concat();
     assert_right(&[
         Scene {
@@ -112,9 +114,17 @@ fn a_pod_leads_to_its_node() {
             advises: "--force",
         },
         Scene {
-            name: "a pod that a finalizer keeps, and whose node is gone",
+            name: "the same with a finalizer, before the garbage collector has ended it",
             asked: "Pod/web-x",
             objects: chain(on(kept, "n1")),
+            surroundings: with(vec![], vec![], vec![gone.clone()]),
+            says: "Pod/web-x was on Node/n1, which no longer exists",
+            advises: "--force",
+        },
+        Scene {
+            name: "one that it has ended, and that a finalizer keeps",
+            asked: "Pod/web-x",
+            objects: chain(on(ended, "n1")),
             surroundings: with(vec![], vec![], vec![gone]),
             says: "Pod/web-x is being deleted and is held by the finalizer example.com/drain",
             advises: "holder of the finalizer",
