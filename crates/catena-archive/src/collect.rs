@@ -1,5 +1,6 @@
 //! Reads the objects of a backup: the chosen ones, their owners, and what they own.
 
+mod definitions;
 mod lacking;
 
 use std::{
@@ -9,7 +10,6 @@ use std::{
 };
 
 use anyhow::{Error, Result, ensure};
-use catena_api::compatibility::{self, Finding, Rule};
 use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, command_kinds};
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::ObjectMeta};
@@ -346,48 +346,6 @@ impl Collection<'_> {
             }
         }
         candidates
-    }
-
-    /// The definitions of the kinds, as far as they may be read. The core kinds have none, and no group in their names.
-    async fn definitions(&mut self) -> Result<()> {
-        let kind = Kind::definitions();
-        let names: Vec<String> =
-            self.saved.objects.keys().filter(|name| name.contains('.')).cloned().collect();
-        for name in names {
-            match self.cluster.at(&kind, None, &name).read().await {
-                Ok(Some(definition)) => {
-                    self.lack_other_versions(&name, &definition);
-                    self.add(&kind, definition)?;
-                }
-                // A kind of an aggregated server.
-                Ok(None) => {}
-                Err(error) => self.miss(Some(&kind), Gap::of(format!("the definition {name}"), &error)),
-            }
-        }
-        Ok(())
-    }
-
-    /// What of an object may be stored in another version than the one that was read, which lacks it.
-    fn lack_other_versions(&mut self, name: &str, definition: &Value) {
-        let kind = name.split_once('.').and_then(|(plural, group)| self.cluster.kinds.named(group, plural));
-        let read = kind.map(|kind| kind.resource.version.as_str()).unwrap_or_default();
-        let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten();
-        let others: Vec<&Value> = stored.filter(|version| *version != read).collect();
-        let is_lost = |finding: &Finding| {
-            let is_stored = others.iter().any(|version| **version == finding.version);
-            finding.rule == Rule::VersionsDiffer && is_stored && !finding.path.starts_with("status")
-        };
-        let lost = compatibility::policy(definition).into_iter().find(is_lost);
-        // A webhook brings the fields of other versions along.
-        if let Some(Finding { version, path, .. }) = lost
-            && definition["spec"]["conversion"]["strategy"] != "Webhook"
-        {
-            let why = format!(
-                "objects may be stored in {version}, and were read in {read}, which lacks them: first migrate the objects: `kubectl \
-                 catena upgrade migrate {name}`"
-            );
-            self.lack(Gap::new(format!("fields of {name}, such as {path}"), why));
-        }
     }
 }
 
