@@ -262,7 +262,18 @@ impl<'r> Restoration<'r> {
         let uid = uid(&found);
         let new = Identity { uid: uid.clone(), ..identity.clone() };
         let unbound = self.why_unbound(&found).await;
+        let differs = |live: &Value| {
+            let lost = lost(&create::over(live, object.clone()), live, &Value::Null);
+            lost.into_iter().next().map(|field| field.path).filter(|_| !manifest.is_command())
+        };
+        let not_kept = |path: String| {
+            format!(
+                "it is there without {path} of the backup: make the version that has that field the one in which its kind is stored, and restore again with --overwrite"
+            )
+        };
+        let mut difference = None;
         let places = if !is_complete {
+            difference = differs(&found).map(not_kept);
             if is_ended_command {
                 let outcome = json!({"status": manifest.object()["status"]});
                 create::told(create::merge(place, "status", &uid, outcome).await)?;
@@ -273,25 +284,22 @@ impl<'r> Restoration<'r> {
             }
             &mut self.result.restored
         } else if self.choices.overwrite && !manifest.is_command() {
-            overwrite(place, found, &object).await?;
+            difference = differs(&overwrite(place, found, &object).await?).map(not_kept);
             &mut self.result.overwritten
         } else {
-            if !manifest.is_command()
-                && let Some(field) = lost(&create::over(&found, object), &found, &Value::Null).first()
-            {
-                let why = format!(
-                    "it was there and differs from the backup in {}: --overwrite gives it the content of the backup",
-                    field.path
-                );
-                self.result.differing.push(Note { object: new.clone(), why });
-            }
+            difference = differs(&found).map(|path| {
+                format!(
+                    "it was there and differs from the backup in {path}: --overwrite gives it the content of the backup"
+                )
+            });
             &mut self.result.present
         };
         self.uids.insert(&identity.uid, &uid);
         if let Some(why) = unbound {
             return Err(why);
         }
-        places.push(new);
+        places.push(new.clone());
+        self.result.differing.extend(difference.map(|why| Note { object: new, why }));
         Ok(())
     }
 
@@ -303,12 +311,12 @@ impl<'r> Restoration<'r> {
 }
 
 /// Gives an object the content of the backup, whatever its controller writes meanwhile.
-async fn overwrite(place: At<'_>, found: Value, object: &Value) -> Result<(), String> {
+async fn overwrite(place: At<'_>, found: Value, object: &Value) -> Result<Value, String> {
     let mut present = found;
     for _ in 0..ATTEMPTS {
         match create::replace(place, &present, object).await {
             Err(kube::Error::Api(status)) if status.is_conflict() => {}
-            written => return create::told(written).map(drop),
+            written => return create::told(written),
         }
         let found = create::told(place.read::<Value>().await)?;
         let is_same = |found: &Value| uid(found) == uid(&present);

@@ -44,7 +44,7 @@ impl Collection<'_> {
         {
             let why = format!(
                 "objects may be stored in {version}, and were read in {read}, which lacks them: first migrate the objects: `kubectl \
-                 catena upgrade migrate {name}`"
+                 catena upgrade migrate {name} --to {version}`"
             );
             self.lack(Gap::new(format!("fields of {name}, such as {path}"), why));
         }

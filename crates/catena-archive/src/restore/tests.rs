@@ -37,7 +37,7 @@ fn ended() -> Manifest {
 /// Stores objects as the API server does, unless the answer is another one.
 fn store(
     objects: &[(&str, Value)],
-    otherwise: impl Fn(&Method, &str) -> Option<Answer> + Send + 'static,
+    mut otherwise: impl FnMut(&Method, &str) -> Option<Answer> + Send + 'static,
 ) -> (Cluster, catena_cluster::testing::Requests) {
     let mut objects: std::collections::HashMap<String, Value> =
         objects.iter().map(|(path, object)| ((*path).to_owned(), object.clone())).collect();
@@ -199,6 +199,30 @@ async fn an_overwritten_object_has_the_content_of_the_backup_and_stays_the_same_
     assert_eq!(report.overwritten[0].uid, "live");
     let web = live(&cluster, DEPLOYMENT).await.unwrap();
     assert_eq!((&web["metadata"], &web["spec"]), (&metadata, &json!({"replicas": 3})));
+}
+
+/// As one whose stored version lacks a field.
+#[tokio::test]
+async fn what_the_server_does_not_keep_is_told() {
+    let map = |data: Value| manifest("Secret", "map", &json!({"apiVersion": "v1", "data": data}));
+    let place = "/api/v1/namespaces/shop/secrets/map";
+    let mut kept = map(json!({"a": "1"})).object().clone();
+    kept["metadata"]["uid"] = "live".into();
+    for overwrite in [false, true] {
+        let there: Vec<_> = overwrite.then(|| (place, kept.clone())).into_iter().collect();
+        let mut answer = kept.clone();
+        let (cluster, _) = store(&there, move |method, uri| {
+            let manager = uri.rsplit("fieldManager=").next().unwrap_or_default();
+            answer["metadata"]["managedFields"] = json!([{"manager": manager}]);
+            [Method::POST, Method::PUT].contains(method).then(|| (StatusCode::OK, answer.clone()))
+        });
+        let choices = Choices { overwrite, ..Choices::default() };
+        let report = restored_with(choices, &cluster, vec![map(json!({"a": "1", "b": "2"}))]).await;
+        let told: Vec<_> = report.differing.iter().map(|note| &*note.why).collect();
+        let is_told =
+            told.first().is_some_and(|why| why.starts_with("it is there without data.b of the backup: "));
+        assert!(is_told, "{report:?}");
+    }
 }
 
 #[tokio::test]

@@ -56,11 +56,14 @@ fn while_the_revision_that_served_is_refused_the_present_one_replaces_it_as_if_i
     let served = LastServed { revision: OLD.into(), pod: "{}".into(), ..LastServed::default() };
     Arc::make_mut(&mut four.set).status =
         Some(BasicReplicaSetStatus { last_served: Some(served), ..BasicReplicaSetStatus::default() });
-    let told = status(&Observed { pods: vec![bad(0), bad(1)], ..four.clone() });
+    let seen = Observed { pods: vec![bad(0), bad(1)], ..four.clone() };
+    let told = status(&seen);
     let ready = Conditions::find(&told.conditions, Conditions::READY).unwrap();
     assert_eq!(ready.reason, "Forbidden");
     assert!(ready.message.contains("are not made again: why"), "{}", ready.message);
     assert!(Conditions::find(&told.conditions, Conditions::STALLED).is_none(), "it goes on");
+    let untold = status(&Observed { backoffs: Backoffs::default(), ..seen.clone() });
+    assert_eq!(crate::status::minimum_age(&untold, &told, &seen), StatusAge::NOW, "it is told at once");
     four.backoffs = Backoffs::default();
     assert_eq!(decide(&four), create(OLD, &[0, 1, 2]), "it is tried again");
     let broken = Observed { revision: Err(TemplateError::unknown("x", "")), ..one(Vec::new()) };

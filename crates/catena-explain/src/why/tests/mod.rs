@@ -239,6 +239,7 @@ fn gatekeepers_are_distinguished_by_the_message_of_the_server() {
         "pods \"web-x\" is forbidden: failed quota: limits: must specify limits.cpu for: main",
         "admission webhook \"images.example.com\" denied the request: only images of registry.example.com",
         "failed calling webhook \"images.example.com\": connection refused",
+        "conversion webhook for shops.example/v2, Kind=Shop failed: Post \"https://shops\": connection refused",
         "pods \"web-x\" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'b' denied request: no latest",
         "pods \"web-x\" is forbidden: violates PodSecurity \"restricted:latest\": allowPrivilegeEscalation != false",
         "pods is forbidden: User \"system:serviceaccount:catena-system:x\" cannot create resource \"pods\" in API group \"\"",
