@@ -271,7 +271,7 @@ impl<'r> Restoration<'r> {
                 "it is there without {path} of the backup: make the version that has that field the one in which its kind is stored, and restore again with --overwrite"
             )
         };
-        let mut difference = None;
+        let difference;
         let places = if !is_complete {
             difference = differs(&found).map(not_kept);
             if is_ended_command {

@@ -63,7 +63,7 @@ fn while_the_revision_that_served_is_refused_the_present_one_replaces_it_as_if_i
     assert!(ready.message.contains("are not made again: why"), "{}", ready.message);
     assert!(Conditions::find(&told.conditions, Conditions::STALLED).is_none(), "it goes on");
     let untold = status(&Observed { backoffs: Backoffs::default(), ..seen.clone() });
-    assert_eq!(crate::status::minimum_age(&untold, &told, &seen), StatusAge::NOW, "it is told at once");
+    assert_eq!(minimum_age(&untold, &told, &seen), StatusAge::NOW, "it is told at once");
     four.backoffs = Backoffs::default();
     assert_eq!(decide(&four), create(OLD, &[0, 1, 2]), "it is tried again");
     let broken = Observed { revision: Err(TemplateError::unknown("x", "")), ..one(Vec::new()) };
