@@ -23,7 +23,7 @@ const MAX_PAGE: u64 = 3 * 512 * 1024;
 /// Time limit for starting a watch: the API server answers before the first change.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds after which the server ends a watch, so that a dead connection is noticed soon.
-pub(super) const WATCH_SECONDS: u32 = 60;
+const WATCH_SECONDS: u32 = 60;
 
 /// The objects to watch, and the name of their kind in messages.
 pub struct Watch<K> {
@@ -61,11 +61,6 @@ impl<K: Resource> Watch<K> {
             mistake_reason: None,
             objects: PhantomData,
         }
-    }
-
-    /// Whether the kind may be one of a definition, which can change while the server runs. Those of Kubernetes' first groups are not.
-    pub(super) fn is_extension(&self) -> bool {
-        self.resource.group.contains('.')
     }
 
     /// Names what is watched in messages, where that is more than a kind.

@@ -13,12 +13,7 @@ use axum::{
 };
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
-use kube::{
-    Client,
-    api::{DynamicObject, GroupVersionKind},
-    client::Body,
-    discovery::ApiResource,
-};
+use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
@@ -448,22 +443,6 @@ async fn a_watch_that_ends_at_once_but_shows_its_changes_works() {
     sleep(Duration::from_secs(60)).await;
     assert_eq!((cache.watch().problem(), kept(&cache).len()), (None, 1));
     assert!(server.asked().len() < 40, "{}", server.asked().len());
-}
-
-/// The API server goes on for a second by the former definition, and then ends the watch.
-#[tokio::test(start_paused = true)]
-async fn what_was_shown_right_before_a_watch_of_defined_objects_ends_is_listed_again() {
-    let shop = ApiResource::from_gvk(&GroupVersionKind::gvk("shops.example", "v1", "Shop"));
-    let maps = ApiResource::erase::<ConfigMap>(&());
-    for (kind, is_listed) in [(shop, true), (maps, false)] {
-        let shown = Answer::Ended(vec![changed("MODIFIED", &good("a", 6, "former"))]);
-        let server = Server::that_answers([Answer::List("5", vec![]), shown, Answer::List("6", vec![])]);
-        let watch = Watch::<DynamicObject>::all(&server.client(), &kind);
-        let _watch = Watches::default().watch_changes(watch, |_| {});
-        sleep(Duration::from_secs(10)).await;
-        let asked = server.asked();
-        assert_eq!(!asked[2].1.contains("watch="), is_listed, "{asked:?}");
-    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Report, Watch,
-    requests::{Versions, WATCH_SECONDS, WatchLine, WatchLineType},
+    requests::{Versions, WatchLine, WatchLineType},
 };
 use crate::{
     ApiError, Cause, Failure, SeenVersion, Verb,
@@ -41,9 +41,6 @@ const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 const EXPIRED: u16 = 410;
 /// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
-/// Time before the end of a watch for which it may have shown objects by a former definition of their kind: an API server ends its
-/// watches a second after it has taken over a new one.
-const FORMER_DEFINITION: Duration = Duration::from_secs(3);
 /// The first pause after a failure, and the longest one.
 const MIN_DELAY: Duration = Duration::from_millis(800);
 const MAX_DELAY: Duration = Duration::from_secs(10);
@@ -54,14 +51,6 @@ const AT_ONCE: Duration = Duration::ZERO;
 const UNSERVED_DELAY: Duration = Duration::from_secs(2);
 /// Time without a failure after which the backoff is reset.
 const RESET_AFTER: Duration = Duration::from_secs(25);
-
-/// What a watch has shown.
-struct Seen {
-    /// Neither a change nor a bookmark.
-    is_silent: bool,
-    /// When it showed an object last.
-    changed_at: Option<Instant>,
-}
 
 /// The list and the watch of one kind.
 pub(super) struct WatchLoop<K, F> {
@@ -137,14 +126,7 @@ where
             }
             let began = Instant::now();
             match self.receive(&mut version).await {
-                Ok(Seen { is_silent, changed_at }) => {
-                    let is_early =
-                        began.elapsed() + FORMER_DEFINITION < Duration::from_secs(WATCH_SECONDS.into());
-                    let is_doubted = changed_at.is_some_and(|at| at.elapsed() < FORMER_DEFINITION);
-                    if is_early && is_doubted && self.watch.is_extension() {
-                        // A field that is new in it would be missing until the object changes again.
-                        return sleep(self.backoff.pause(AT_ONCE)).await;
-                    }
+                Ok(is_silent) => {
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
                         (silence, is_doubtful) = (Duration::ZERO, true);
@@ -179,27 +161,26 @@ where
         Some(matches!(numbers, [Ok(now), Ok(then)] if now < then))
     }
 
-    /// Delivers the changes after a version, which is advanced, until the server ends the watch.
-    async fn receive(&mut self, version: &mut String) -> Result<Seen, ApiError> {
+    /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
+    async fn receive(&mut self, version: &mut String) -> Result<bool, ApiError> {
         let changes = self.watch.changes(version).await.map_err(|error| self.failure(&error))?;
         let mut changes = pin!(changes.peekable());
         let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
         if works {
             self.status.alive();
         }
-        let mut seen = Seen { is_silent: true, changed_at: None };
+        let mut is_silent = true;
         while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
             let change = match change {
                 // The line was cut off with the connection.
                 Err(kube::Error::SerdeError(error)) if error.is_eof() => break,
                 change => change.map_err(|error| self.failure(&error))?,
             };
-            seen.is_silent = false;
+            is_silent = false;
             let WatchLine { r#type, object } = change;
             let reached = object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned);
             match r#type {
                 WatchLineType::Added | WatchLineType::Modified => {
-                    seen.changed_at = Some(Instant::now());
                     (self.take)(self.unreadable.observe(Event::Apply(object)));
                 }
                 WatchLineType::Deleted => (self.take)(self.unreadable.observe(Event::Delete(object))),
@@ -210,7 +191,7 @@ where
                 *version = reached;
             }
         }
-        if works { Ok(seen) } else { Err(self.useless("the watch ends as soon as it has started")) }
+        if works { Ok(is_silent) } else { Err(self.useless("the watch ends as soon as it has started")) }
     }
 
     /// Looks for a served version if the watched one is not, and for the wanted one while another is watched. True if it is to be
