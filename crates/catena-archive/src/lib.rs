@@ -36,7 +36,7 @@ pub struct Report {
     pub overwritten: Vec<Identity>,
     /// Objects that were there, and were left alone.
     pub present: Vec<Identity>,
-    /// Those of them that lack something of the backup.
+    /// Those of all these that are not as in the backup.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub differing: Vec<Note>,
     /// Objects that are not brought back on purpose.

@@ -250,6 +250,7 @@ impl<'r> Restoration<'r> {
         }
         let mut object = self.uids.bound(manifest, &owners, found.is_some());
         object["apiVersion"] = kind.resource.api_version.as_str().into();
+        let is_new = found.is_none();
         let found = if let Some(found) = found {
             found
         } else {
@@ -268,12 +269,12 @@ impl<'r> Restoration<'r> {
         };
         let not_kept = |path: String| {
             format!(
-                "it is there without {path} of the backup: make the version that has that field the one in which its kind is stored, and restore again with --overwrite"
+                "the server keeps {path} otherwise than in the backup: a webhook may have changed it, or the version in which its kind is stored lacks it"
             )
         };
         let difference;
         let places = if !is_complete {
-            difference = differs(&found).map(not_kept);
+            difference = Some(&found).filter(|_| is_new).and_then(differs).map(not_kept);
             if is_ended_command {
                 let outcome = json!({"status": manifest.object()["status"]});
                 create::told(create::merge(place, "status", &uid, outcome).await)?;

@@ -219,8 +219,9 @@ async fn what_the_server_does_not_keep_is_told() {
         let choices = Choices { overwrite, ..Choices::default() };
         let report = restored_with(choices, &cluster, vec![map(json!({"a": "1", "b": "2"}))]).await;
         let told: Vec<_> = report.differing.iter().map(|note| &*note.why).collect();
-        let is_told =
-            told.first().is_some_and(|why| why.starts_with("it is there without data.b of the backup: "));
+        let is_told = told
+            .first()
+            .is_some_and(|why| why.starts_with("the server keeps data.b otherwise than in the backup: "));
         assert!(is_told, "{report:?}");
     }
 }

@@ -116,7 +116,7 @@ fn restored_text(restored: &Report) -> String {
     let overwritten = some(overwritten, format!(", {overwritten} overwritten"));
     let differing = some(differing, format!(" ({differing} not as in the backup)"));
     let mut text = format!(
-        "{created} objects restored, {present} were there and are left alone{differing}{overwritten}\n"
+        "{created} objects restored, {present} were there and are left alone{overwritten}{differing}\n"
     );
     let mut table = Table::of(["NAMESPACE", "NOT RESTORED", "REASON"]);
     let left_out = restored.left_out.iter().map(|note| (note, Tone::Moving));
