@@ -208,21 +208,21 @@ impl Executor {
         });
         let writes = self.writer.for_object(own).undoing(undone.as_deref());
         let place = observed.place(&desired.kind);
-        let mut answer = writes.apply(&place, &object).await?;
-        let seen = desired.seen_in(&answer);
+        let answer = writes.apply(&place, &object).await?;
+        let mut seen = desired.seen_in(&answer);
         let is_settled = observed.settled_as.as_ref().is_some_and(|settled| means_the_same(settled, &seen));
         if let Some(child) = child.filter(|_| !is_settled)
             && let Some(mut lists) = replaced_lists(&desired.comparable(), &seen)
         {
             lists["metadata"] = json!(child.id());
             match self.writer.for_object(own).merged(&place, &lists).await {
-                Ok(replaced) => answer = replaced,
+                Ok(replaced) => seen = desired.seen_in(&replaced),
                 // A field that is not rendered may need what was added.
                 Err(error) if error.cause == Cause::Invalid => {}
                 Err(error) => return Err(error),
             }
         }
-        self.memory.settled(own.uid, desired, desired.seen_in(&answer));
+        self.memory.settled(own.uid, desired, seen);
         let applied = answer["metadata"]["uid"].as_str().unwrap_or_default();
         self.memory.scaled(own.uid, applied, replicas, is_known_in(observed));
         Ok(())
