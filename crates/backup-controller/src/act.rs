@@ -6,9 +6,9 @@ use backup_controller::{
     annotation::{BackupStatus, State},
     backup::not_served,
     decide::Action,
-    error::is_refusal,
     finalizer, metadata,
     observed::{Held, Observed, Row},
+    refusal::is_refusal,
     settings::ProtectedKind,
     status::Outcome,
 };

@@ -4,12 +4,12 @@
 pub mod annotation;
 pub mod backup;
 pub mod decide;
-pub mod error;
 pub mod finalizer;
 pub mod force_release;
 pub mod manifest;
 pub mod metadata;
 pub mod observed;
+pub mod refusal;
 pub mod settings;
 pub mod status;
 

@@ -1,4 +1,4 @@
-//! The judgement of a failed write.
+//! Which failed writes the server has refused.
 
 use operator_watch::{ApiError, Cause};
 
