@@ -1,6 +1,10 @@
-use std::{path::Path, process::Command};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Result, ensure};
+use tokio::process::Child;
 
 use crate::{
     WAIT_TIMEOUT,
@@ -39,6 +43,27 @@ pub async fn kubectl_with_input(arguments: &[&str], text: &str) -> Result<(bool,
     let output = run(kubectl.into(), text).await?;
     let said = [output.stdout, output.stderr].concat();
     Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// A request with a body that has not come yet. Until it has, the API server does not end the watches that show objects by the
+/// definition that was valid before.
+pub struct RequestUnderWay(Child);
+
+impl RequestUnderWay {
+    /// Begins to create an object in this collection, such as `/api/v1/namespaces/default/pods`.
+    pub fn of(collection: &str) -> Result<Self> {
+        let mut kubectl = tokio::process::Command::from(program()?);
+        kubectl.args(["create", "--raw", collection, "--filename", "-"]).kill_on_drop(true);
+        Ok(Self(kubectl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?))
+    }
+
+    /// Has the request refused, which is an empty one.
+    pub async fn end(self) -> Result<()> {
+        let output = self.0.wait_with_output().await?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(!output.status.success() && said.contains("Error from server"), "it was over before: {said}");
+        Ok(())
+    }
 }
 
 /// Waits until these definitions are served, named as kubectl does. kubectl gives up at once about one that has no conditions yet.

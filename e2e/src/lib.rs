@@ -76,7 +76,9 @@ pub use go_module::GoModule;
 pub use issuing_operator::IssuingOperator;
 pub use job_replicas::JobReplicas;
 pub use kinds::{ClusterWide, Namespaced};
-pub use kubectl::{kubectl, kubectl_apply, kubectl_create, kubectl_with_input, until_established};
+pub use kubectl::{
+    RequestUnderWay, kubectl, kubectl_apply, kubectl_create, kubectl_with_input, until_established,
+};
 pub use namespace::Namespace;
 pub use needs::{Need, has};
 pub use objects::{GROUP_VERSION, another_image, condition, deployment, image, is_true, replica_set};

@@ -11,16 +11,16 @@ use anyhow::{Context, Result, ensure};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, keys::GROUP};
 use e2e::{
     AuditLog, BACKUPS, BINDER, CONTROLLERS, Cluster, Controller, DEPLOYMENTS, Namespace, REAPER,
-    REPLICA_SETS, Release, Tally,
+    REPLICA_SETS, Release, RequestUnderWay, Tally,
     commands::{condition_of, restart},
     deployment, helm, replica_set, shipped_template, uids, until_all_are_ready,
 };
 use futures::future::try_join_all;
 use k8s_openapi::{
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::Pod, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::Condition,
 };
-use kube::{ResourceExt, api::ListParams};
+use kube::{Resource, ResourceExt, api::ListParams};
 use serde_json::{Value, json};
 
 /// The output of git in the checkout.
@@ -158,9 +158,9 @@ async fn a_second_release_of_a_chart_is_refused() -> Result<()> {
 mod alone {
     use super::{
         AuditLog, BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, Cluster, Condition, Context,
-        Controller, DEPLOYMENTS, Earlier, Older, PathBuf, REPLICA_SETS, Release, Result, Tally, condition_of,
-        definitions, deployment, ensure, grows_to, has_field, is_over, json, replica_set, restart,
-        try_join_all, uids, until_all_are_ready, values,
+        Controller, DEPLOYMENTS, Earlier, Older, PathBuf, Pod, REPLICA_SETS, Release, RequestUnderWay,
+        Resource, Result, Tally, condition_of, definitions, deployment, ensure, grows_to, has_field, is_over,
+        json, replica_set, restart, try_join_all, uids, until_all_are_ready, values,
     };
 
     #[tokio::test]
@@ -292,10 +292,15 @@ mod alone {
             ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
         }
 
+        let request = RequestUnderWay::of(&BasicReplicaSet::url_path(&(), Some(&namespace.name)))?;
         release.change(&same).await?;
+        let has_token = |set: &BasicReplicaSet| set.spec.restarted_at.is_some();
+        namespace.until("web", "has the token", has_token).await;
+        request.end().await?;
         namespace.until("again", "is over", is_over).await;
-        let pods = namespace.until_ready_pods(1).await;
-        ensure!(uids(&pods).is_disjoint(&first), "no pod was replaced");
+        // The child's controller may have reported this generation before it could see the field.
+        let is_replaced = |pods: &[Pod]| pods.len() == 1 && uids(pods).is_disjoint(&first);
+        namespace.until_pods("the pod is replaced", is_replaced).await;
         release.restore().await?;
         until_all_are_ready(&cluster).await;
         Ok(())

@@ -102,7 +102,9 @@ pub fn with_source(error: ApiError, deployment: &BasicDeployment, settings: &Set
     Writer::with_source(error, &settings.templates, template, &subject, (&kind.api_version, &kind.kind))
 }
 
-fn subject(deployment: &BasicDeployment) -> Subject<'_> {
+/// The values that a template can use for the child of a deployment.
+#[must_use]
+pub fn subject(deployment: &BasicDeployment) -> Subject<'_> {
     let (meta, spec) = (&deployment.metadata, &deployment.spec);
     let ObjectId { namespace, name, uid } = meta.into();
     Subject {

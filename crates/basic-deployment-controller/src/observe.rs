@@ -10,7 +10,7 @@ use basic_deployment_controller::{
     Settings, blocking_pod,
     child::Child,
     child_kind::{ChildKind, api_resource},
-    desired::{Desired, render, unread, with_source},
+    desired::{Desired, render, subject, unread, with_source},
     drift::means_the_same,
     error::{Error, Refusal},
     observed::{Found, Look, Observed},
@@ -150,6 +150,7 @@ impl Observer {
         let settled_as =
             desired.as_ref().ok().and_then(|desired| self.settled_as(uid, desired, child.ours()));
         let reported = stall::reported(&deployment, child.ours().map(AsRef::as_ref), &own);
+        let template_inputs = (version, &deployment.spec.template, subject(&deployment));
         let mut observed = Observed {
             backoffs,
             is_blind,
@@ -160,7 +161,7 @@ impl Observer {
             status_age,
             settled_as,
             given_replicas: self.memory.given_replicas(uid),
-            unread: self.unread.of(&deployment.metadata, version, || unread(&deployment, &settings)),
+            unread: self.unread.of(uid, template_inputs, || unread(&deployment, &settings)),
             rendered,
             pin,
             unlisted,

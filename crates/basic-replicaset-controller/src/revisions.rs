@@ -5,7 +5,7 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     Settings,
     error::Error,
-    revision::{POD, placeholder, record, recorded_pod, revision, subject, unread},
+    revision::{NO_POD, POD, placeholder, record, recorded_pod, revision, subject, unread},
 };
 use catena_api::{BasicReplicaSet, LastServed};
 use operator_kit::run::{RenderCache, SettingsHandle};
@@ -65,6 +65,8 @@ impl Revisions {
 
     fn under(&self, settings: &Settings, version: u64, set: &BasicReplicaSet) -> Outcome {
         let templates = &settings.templates;
-        self.renderings.of(&set.metadata, version, || (revision(templates, set), unread(templates, set)))
+        let subject = subject(set, NO_POD);
+        let inputs = (version, &set.spec.template, subject, &set.spec.restarted_at);
+        self.renderings.of(subject.uid, inputs, || (revision(templates, set), unread(templates, set)))
     }
 }

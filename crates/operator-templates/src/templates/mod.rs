@@ -51,7 +51,7 @@ struct Referenced {
 }
 
 /// The values that a template can use.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub struct Subject<'s> {
     /// `{{ name }}`: the name of the object that the template is rendered for.
     pub name: &'s str,

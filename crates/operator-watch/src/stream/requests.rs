@@ -23,7 +23,7 @@ const MAX_PAGE: u64 = 3 * 512 * 1024;
 /// Time limit for starting a watch: the API server answers before the first change.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Seconds after which the server ends a watch, so that a dead connection is noticed soon.
-const WATCH_SECONDS: u32 = 60;
+pub(super) const WATCH_SECONDS: u32 = 60;
 
 /// The objects to watch, and the name of their kind in messages.
 pub struct Watch<K> {
@@ -61,6 +61,12 @@ impl<K: Resource> Watch<K> {
             mistake_reason: None,
             objects: PhantomData,
         }
+    }
+
+    /// Whether the kind may have a definition that can change, and with it what is shown of every object. Kubernetes' first
+    /// groups have none, and metadata do not depend on it.
+    pub(super) fn is_definable(&self) -> bool {
+        self.resource.group.contains('.') && !self.is_metadata_only
     }
 
     /// Names what is watched in messages, where that is more than a kind.

@@ -11,14 +11,14 @@ use axum::{
     body::Body as Answered,
     http::{Request, Response},
 };
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
-use kube::{Client, client::Body};
+use kube::{Client, api::GroupVersionKind, client::Body, discovery::ApiResource};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::*;
-use crate::{ApiError, Cause, Failure, Verb, decode::Lenient, object::ObjectId};
+use crate::{ApiError, Cause, Failure, PrunedObject, Verb, decode::Lenient, object::ObjectId};
 
 /// An answer of the API server.
 #[derive(Clone)]
@@ -32,6 +32,8 @@ enum Answer {
     Events(Vec<Value>),
     /// These events, and then the end.
     Ended(Vec<Value>),
+    /// A bookmark, and the end after so many seconds.
+    EndedAfter(u64),
 }
 
 /// An API server that gives the answers of a script in turn, and is then silent; it records the requests.
@@ -94,6 +96,12 @@ impl Server {
             Answer::Ended(events) => {
                 let lines = events.into_iter().map(|event| format!("{event}\n"));
                 Response::new(Answered::from(lines.collect::<String>()))
+            }
+            Answer::EndedAfter(seconds) => {
+                let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "6"}}});
+                let lines = stream::iter([Ok::<_, Infallible>(format!("{bookmark}\n"))]);
+                let end = sleep(Duration::from_secs(seconds)).map(|()| Ok(String::new()));
+                Response::new(Answered::from_stream(lines.chain(stream::once(end))))
             }
             Answer::Silence => pending().await,
         }
@@ -443,6 +451,34 @@ async fn a_watch_that_ends_at_once_but_shows_its_changes_works() {
     sleep(Duration::from_secs(60)).await;
     assert_eq!((cache.watch().problem(), kept(&cache).len()), (None, 1));
     assert!(server.asked().len() < 40, "{}", server.asked().len());
+}
+
+/// Whether each of the requests that get these answers is a list.
+async fn lists(
+    watch: impl FnOnce(Watch<PrunedObject>) -> Watch<PrunedObject>,
+    group: &str,
+    answers: &[Answer],
+) -> Vec<bool> {
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, "v1", "Shop"));
+    let server = Server::that_answers(answers.iter().cloned());
+    let watch = watch(Watch::all(&server.client(), &kind));
+    let _watch = Watches::default().watch_changes(watch, |_| {});
+    sleep(Duration::from_secs(200)).await;
+    server.asked().iter().take(answers.len()).map(|(_, path)| !path.contains("watch=")).collect()
+}
+
+/// An API server ends the watches of a kind when it has taken over a new definition.
+#[tokio::test(start_paused = true)]
+async fn what_may_have_a_new_definition_is_listed_again_after_a_watch_that_ends_early() {
+    let list = || Answer::List("5", vec![]);
+    let early = [list(), Answer::EndedAfter(50), list()];
+    assert_eq!(lists(|watch| watch, "shops.example", &early).await, [true, false, true]);
+    let others = [list(), Answer::EndedAfter(50), Answer::Events(vec![])];
+    assert_eq!(lists(|watch| watch, "apps", &others).await, [true, false, false], "it has no definition");
+    let metadata = lists(Watch::metadata_only, "shops.example", &others).await;
+    assert_eq!(metadata, [true, false, false], "they do not depend on it");
+    let in_time = [list(), Answer::EndedAfter(60), Answer::Events(vec![])];
+    assert_eq!(lists(|watch| watch, "shops.example", &in_time).await, [true, false, false]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     Report, Watch,
-    requests::{Versions, WatchLine, WatchLineType},
+    requests::{Versions, WATCH_SECONDS, WatchLine, WatchLineType},
 };
 use crate::{
     ApiError, Cause, Failure, SeenVersion, Verb,
@@ -41,6 +41,9 @@ const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
 const EXPIRED: u16 = 410;
 /// Minimum duration of a watch that works although it shows nothing, and that is restarted without a pause.
 const SHORT_WATCH: Duration = Duration::from_secs(1);
+/// Duration below which the server has ended a watch before its time, as it does when it has taken over a new definition of the
+/// kind. Until then, it shows objects by the former one, so that fields and defaults that are new are missing.
+const EARLY_END: Duration = Duration::from_secs(WATCH_SECONDS as u64 - 1);
 /// The first pause after a failure, and the longest one.
 const MIN_DELAY: Duration = Duration::from_millis(800);
 const MAX_DELAY: Duration = Duration::from_secs(10);
@@ -130,6 +133,9 @@ where
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
                         (silence, is_doubtful) = (Duration::ZERO, true);
+                    }
+                    if self.watch.is_definable() && began.elapsed() < EARLY_END {
+                        return sleep(self.backoff.pause(AT_ONCE)).await;
                     }
                     if began.elapsed() <= SHORT_WATCH {
                         sleep(self.backoff.pause(AT_ONCE)).await;
