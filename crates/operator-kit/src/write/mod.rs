@@ -28,8 +28,8 @@ use crate::report::{StatusAge, metrics::Metrics};
 use object_writer::ObjectWriter;
 pub use {owner::Ownership, slow_start::Batch};
 
-/// Maximum number of concurrent writes. The API server's limit for one class of clients is of this order.
-const MAX_CONCURRENT_WRITES: usize = 48;
+/// Maximum number of concurrent writes. More are not faster, and the connection of each keeps a buffer for the largest object.
+const MAX_CONCURRENT_WRITES: usize = 32;
 
 /// Writes as one field manager.
 #[derive(Clone)]
