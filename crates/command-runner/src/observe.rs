@@ -135,7 +135,9 @@ impl Observer {
             && now.metadata.generation == command.metadata.generation
             && now.metadata.deletion_timestamp.is_none();
         let row = CommandRow::of(&command.row.kind, &command.row.run, now);
-        Ok(is_same && row.owner == command.row.owner && !row.has_ended() && !row.has_started())
+        // Right after an upgrade of the definition, the cache may lack a field of the same generation.
+        let is_same = is_same && row.owner == command.row.owner && row.request() == command.row.request();
+        Ok(is_same && !row.has_ended() && !row.has_started())
     }
 }
 

@@ -96,6 +96,7 @@ async fn a_command_runs_only_while_the_api_server_shows_that_it_waits() {
         (json!({}), true),
         (json!({"metadata": {"uid": "another"}}), false),
         (json!({"metadata": {"generation": 2}}), false),
+        (json!({"spec": {"fast": true}}), false),
         (json!({"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}}), false),
         (json!({"metadata": {"ownerReferences": []}}), false),
         (ended, false),

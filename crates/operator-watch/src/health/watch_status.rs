@@ -74,7 +74,7 @@ impl WatchState {
         }
     }
 
-    /// The reason why its cache is unreliable, if it is. Nobody is told of a short failure, so that no pass fails for it.
+    /// The reason why its cache is unreliable, if it is.
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         match &self.failing {
@@ -150,15 +150,17 @@ impl WatchStatus {
         let before = self.modify(|state| {
             (state.listed, state.listing, state.failing) = (true, None, None);
         });
-        if before.problem().is_some() {
+        let news = !before.listed || before.failing.is_some();
+        if news {
             self.requeue_all();
         }
-        !before.listed || before.failing.is_some()
+        news
     }
 
     /// Records that the watch works.
     pub fn alive(&mut self) {
         let before = self.modify(|state| state.failing = state.failing.take().filter(|_| !state.listed));
+        // Nobody was told of a shorter failure, so that no pass has failed for it.
         if before.listed && before.problem().is_some() {
             self.requeue_all();
         }

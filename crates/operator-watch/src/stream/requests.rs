@@ -1,8 +1,8 @@
 //! The requests of a watch, each with a time limit, and what their answers mean.
 
-use std::{io, marker::PhantomData, pin::pin, sync::Arc, time::Duration};
+use std::{marker::PhantomData, pin::pin, sync::Arc, time::Duration};
 
-use futures::{AsyncBufReadExt, AsyncReadExt, Stream, StreamExt, future::ready};
+use futures::{AsyncBufReadExt, AsyncReadExt, Stream, StreamExt};
 use http::{self, HeaderValue, header::ACCEPT_ENCODING};
 use kube::{
     Client, Resource,
@@ -182,9 +182,6 @@ impl<K: DeserializeOwned> Watch<K> {
         // Each event would be a separate gzip member, of which the client decodes only the first.
         request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let lines = Live::within(START_TIMEOUT, self.client.request_stream(request)).await?.lines();
-        // A broken connection ends the watch, as the server itself does; a line that it cuts off comes again.
-        let is_end = |error: &io::Error| error.kind() != io::ErrorKind::InvalidData;
-        let lines = lines.take_while(move |line| ready(!line.as_ref().is_err_and(is_end)));
         Ok(lines.map(|line| WatchLine::read(&line.map_err(kube::Error::ReadEvents)?)))
     }
 }

@@ -2,6 +2,7 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     convert::Infallible,
     future::pending,
+    io::{self, ErrorKind},
     time::Duration,
 };
 
@@ -34,6 +35,8 @@ enum Answer {
     Ended(Vec<Value>),
     /// A bookmark, and the end after so many seconds.
     EndedAfter(u64),
+    /// A bookmark, and a broken connection after so many seconds.
+    CutAfter(u64),
 }
 
 /// An API server that gives the answers of a script in turn, and is then silent; it records the requests.
@@ -97,11 +100,9 @@ impl Server {
                 let lines = events.into_iter().map(|event| format!("{event}\n"));
                 Response::new(Answered::from(lines.collect::<String>()))
             }
-            Answer::EndedAfter(seconds) => {
-                let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "6"}}});
-                let lines = stream::iter([Ok::<_, Infallible>(format!("{bookmark}\n"))]);
-                let end = sleep(Duration::from_secs(seconds)).map(|()| Ok(String::new()));
-                Response::new(Answered::from_stream(lines.chain(stream::once(end))))
+            Answer::EndedAfter(seconds) => Response::new(bookmark_and_end(seconds, Ok(String::new()))),
+            Answer::CutAfter(seconds) => {
+                Response::new(bookmark_and_end(seconds, Err(ErrorKind::ConnectionReset.into())))
             }
             Answer::Silence => pending().await,
         }
@@ -453,6 +454,12 @@ async fn a_watch_that_ends_at_once_but_shows_its_changes_works() {
     assert!(server.asked().len() < 40, "{}", server.asked().len());
 }
 
+fn bookmark_and_end(seconds: u64, end: io::Result<String>) -> Answered {
+    let bookmark = json!({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "6"}}});
+    let end = sleep(Duration::from_secs(seconds)).map(|()| end);
+    Answered::from_stream(stream::iter([Ok(format!("{bookmark}\n"))]).chain(stream::once(end)))
+}
+
 /// Whether each of the requests that get these answers is a list.
 async fn lists(
     watch: impl FnOnce(Watch<PrunedObject>) -> Watch<PrunedObject>,
@@ -477,8 +484,10 @@ async fn what_may_have_a_new_definition_is_listed_again_after_a_watch_that_ends_
     assert_eq!(lists(|watch| watch, "apps", &others).await, [true, false, false], "it has no definition");
     let metadata = lists(Watch::metadata_only, "shops.example", &others).await;
     assert_eq!(metadata, [true, false, false], "they do not depend on it");
-    let in_time = [list(), Answer::EndedAfter(60), Answer::Events(vec![])];
-    assert_eq!(lists(|watch| watch, "shops.example", &in_time).await, [true, false, false]);
+    for other_end in [Answer::EndedAfter(60), Answer::CutAfter(50)] {
+        let resumed = [list(), other_end, Answer::Events(vec![])];
+        assert_eq!(lists(|watch| watch, "shops.example", &resumed).await, [true, false, false]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

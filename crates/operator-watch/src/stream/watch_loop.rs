@@ -5,6 +5,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    io,
     mem::take,
     pin::pin,
     sync::Arc,
@@ -54,6 +55,23 @@ const AT_ONCE: Duration = Duration::ZERO;
 const UNSERVED_DELAY: Duration = Duration::from_secs(2);
 /// Time without a failure after which the backoff is reset.
 const RESET_AFTER: Duration = Duration::from_secs(25);
+
+/// How a watch that worked has ended.
+struct Ended {
+    /// It has shown neither a change nor a bookmark.
+    is_silent: bool,
+    /// The connection was not cut.
+    is_by_server: bool,
+}
+
+/// Whether the connection was broken, perhaps within a line, which comes again.
+fn is_cut(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::SerdeError(error) => error.is_eof(),
+        kube::Error::ReadEvents(error) => error.kind() != io::ErrorKind::InvalidData,
+        _ => false,
+    }
+}
 
 /// The list and the watch of one kind.
 pub(super) struct WatchLoop<K, F> {
@@ -129,12 +147,12 @@ where
             }
             let began = Instant::now();
             match self.receive(&mut version).await {
-                Ok(is_silent) => {
+                Ok(Ended { is_silent, is_by_server }) => {
                     silence = if is_silent { silence + began.elapsed() } else { Duration::ZERO };
                     if silence > MAX_SILENCE {
                         (silence, is_doubtful) = (Duration::ZERO, true);
                     }
-                    if self.watch.is_definable() && began.elapsed() < EARLY_END {
+                    if is_by_server && self.watch.is_definable() && began.elapsed() < EARLY_END {
                         return sleep(self.backoff.pause(AT_ONCE)).await;
                     }
                     if began.elapsed() <= SHORT_WATCH {
@@ -167,22 +185,24 @@ where
         Some(matches!(numbers, [Ok(now), Ok(then)] if now < then))
     }
 
-    /// Delivers the changes after a version, which is advanced, until the server ends the watch. True if it showed nothing.
-    async fn receive(&mut self, version: &mut String) -> Result<bool, ApiError> {
+    /// Delivers the changes after a version, which is advanced, until the watch ends.
+    async fn receive(&mut self, version: &mut String) -> Result<Ended, ApiError> {
         let changes = self.watch.changes(version).await.map_err(|error| self.failure(&error))?;
         let mut changes = pin!(changes.peekable());
         let works = matches!(timeout(SHORT_WATCH, changes.as_mut().peek()).await, Err(_) | Ok(Some(Ok(_))));
         if works {
             self.status.alive();
         }
-        let mut is_silent = true;
-        while let Ok(Some(change)) = timeout(IDLE_TIMEOUT, changes.next()).await {
+        let mut ended = Ended { is_silent: true, is_by_server: true };
+        while let Some(change) = timeout(IDLE_TIMEOUT, changes.next()).await.unwrap_or_default() {
             let change = match change {
-                // The line was cut off with the connection.
-                Err(kube::Error::SerdeError(error)) if error.is_eof() => break,
+                Err(error) if is_cut(&error) => {
+                    ended.is_by_server = false;
+                    break;
+                }
                 change => change.map_err(|error| self.failure(&error))?,
             };
-            is_silent = false;
+            ended.is_silent = false;
             let WatchLine { r#type, object } = change;
             let reached = object.resource_version().filter(|version| !version.is_empty()).map(str::to_owned);
             match r#type {
@@ -197,7 +217,7 @@ where
                 *version = reached;
             }
         }
-        if works { Ok(is_silent) } else { Err(self.useless("the watch ends as soon as it has started")) }
+        if works { Ok(ended) } else { Err(self.useless("the watch ends as soon as it has started")) }
     }
 
     /// Looks for a served version if the watched one is not, and for the wanted one while another is watched. True if it is to be
