@@ -159,8 +159,10 @@ pub fn minimum_age(
             status.blocked_by.as_ref().map(|blocker| (blocker.kind.clone(), blocker.reason.clone()));
         let state = [Conditions::READY, Conditions::STALLED]
             .map(|type_| Conditions::is_true(&status.conditions, type_));
-        let ready = Conditions::find(&status.conditions, Conditions::READY).map(|ready| ready.reason.clone());
-        let news = ready.filter(|word| ![reason::SCALING, reason::REPLACING].contains(&word.as_str()));
+        // What the definition says before the first report is no news.
+        let ready = status.observed_generation.and(Conditions::find(&status.conditions, Conditions::READY));
+        let word = ready.map(|ready| ready.reason.clone());
+        let news = word.filter(|word| ![reason::SCALING, reason::REPLACING].contains(&word.as_str()));
         // Nobody waits for the observation of the first generation, only for its effects.
         (status.observed_generation.or(after.observed_generation), blocker, state, news)
     };

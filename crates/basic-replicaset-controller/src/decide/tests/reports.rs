@@ -82,11 +82,26 @@ fn another_pod_that_blocks_for_the_same_reason_is_no_news() {
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
 }
 
+/// The status that the definition gives to a set before its first report.
+fn unreported() -> BasicReplicaSetStatus {
+    let mut definitions = catena_api::crds().into_iter();
+    let sets = definitions.find(|definition| definition.spec.names.kind == "BasicReplicaSet").unwrap();
+    let schema = sets.spec.versions[0].schema.clone().unwrap().open_api_v3_schema.unwrap();
+    let status = schema.properties.unwrap()["status"].default.clone().unwrap().0;
+    serde_json::from_value(status).unwrap()
+}
+
 #[test]
 fn a_first_status_waits_for_readiness_but_not_for_a_failure() {
     let mut observed = observed(1, vec![pod(0, NEW, starting())]);
     observed.status_age = StatusAge::Unwritten(Duration::ZERO);
     assert_eq!(decide(&observed), Action::Wait(Duration::from_secs(30)));
+    Arc::make_mut(&mut observed.set).status = Some(unreported());
+    assert_eq!(
+        decide(&observed),
+        Action::Wait(Duration::from_secs(30)),
+        "what the definition says is no report"
+    );
     observed.pods = vec![pod(0, NEW, stuck("ImagePullBackOff"))];
     assert!(matches!(decide(&observed), Action::WriteStatus(_)));
     observed.pods = vec![pod(0, NEW, PodState::Ready)];
