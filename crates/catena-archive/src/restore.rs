@@ -25,7 +25,7 @@ use anyhow::Result;
 use catena_cluster::{At, Cluster, Identity, Kind, command_kinds, declared_commands, lost};
 use catena_terminal::Progress;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     Folder, Manifest, Note, Report, Uids, Way, commands, create, definitions, manifest, order, selection,
@@ -232,6 +232,8 @@ impl<'r> Restoration<'r> {
         self.progress.advance();
     }
 
+    /// Creates an object; or goes on with one that an earlier restoration created; or leaves one that is there alone, or gives it
+    /// the content of the backup.
     async fn place(&mut self, manifest: &Manifest, is_ended_command: bool) -> Result<(), String> {
         let identity = self.uids.identity(manifest);
         let kind = self.cluster.kinds.of(&identity).cloned();
@@ -250,56 +252,27 @@ impl<'r> Restoration<'r> {
         }
         let mut object = self.uids.bound(manifest, &owners, found.is_some());
         object["apiVersion"] = kind.resource.api_version.as_str().into();
-        let is_new = found.is_none();
-        let found = if let Some(found) = found {
-            found
-        } else {
-            if manifest.is_deployment() {
-                object["spec"]["paused"] = true.into();
-            }
-            let created = create::create(place, &object, &identity.uid).await;
-            created.map_err(|error| create::creation_failure(&error))?
+        let (live, difference) = match found {
+            Some(found) => (found, None),
+            None => created(place, manifest, &mut object).await?,
         };
-        let uid = uid(&found);
-        let new = Identity { uid: uid.clone(), ..identity.clone() };
-        let unbound = self.why_unbound(&found).await;
-        let differs = |live: &Value| {
-            let lost = lost(&create::over(live, object.clone()), live, &Value::Null);
-            lost.into_iter().next().map(|field| field.path).filter(|_| !manifest.is_command())
-        };
-        let not_kept = |path: String| {
-            format!(
-                "the server keeps {path} otherwise than in the backup: a webhook may have changed it, or the version in which its kind is stored lacks it"
-            )
-        };
-        let difference;
-        let places = if !is_complete {
-            difference = Some(&found).filter(|_| is_new).and_then(differs).map(not_kept);
-            if is_ended_command {
-                let outcome = json!({"status": manifest.object()["status"]});
-                create::told(create::merge(place, "status", &uid, outcome).await)?;
-            }
-            // Data, commands and BasicDeployments are completed at the end.
-            if !is_early && !manifest.is_deployment() {
-                self.complete(manifest, json!({})).await?;
-            }
-            &mut self.result.restored
+        let unbound = self.why_unbound(&live).await;
+        let new = Identity { uid: uid(&live), ..identity.clone() };
+        let (list, difference) = if !is_complete {
+            self.complete_early(manifest, is_ended_command, place, &new.uid).await?;
+            (&mut self.result.restored, difference)
         } else if self.choices.overwrite && !manifest.is_command() {
-            difference = differs(&overwrite(place, found, &object).await?).map(not_kept);
-            &mut self.result.overwritten
+            let live = overwrite(place, live, &object).await?;
+            (&mut self.result.overwritten, not_kept(&object, &live))
         } else {
-            difference = differs(&found).map(|path| {
-                format!(
-                    "it was there and differs from the backup in {path}: --overwrite gives it the content of the backup"
-                )
-            });
-            &mut self.result.present
+            (&mut self.result.present, other_content(&object, &live))
         };
-        self.uids.insert(&identity.uid, &uid);
+        self.uids.insert(&identity.uid, &new.uid);
         if let Some(why) = unbound {
             return Err(why);
         }
-        places.push(new.clone());
+        list.push(new.clone());
+        let difference = difference.filter(|_| !manifest.is_command());
         self.result.differing.extend(difference.map(|why| Note { object: new, why }));
         Ok(())
     }
@@ -309,6 +282,21 @@ impl<'r> Restoration<'r> {
         self.lost.insert(object.uid.clone());
         self.result.failed.push(Note { object, why });
     }
+}
+
+/// Creates an object; a `BasicDeployment` is paused. Returns it as the server keeps it, and the difference.
+async fn created(
+    place: At<'_>,
+    manifest: &Manifest,
+    object: &mut Value,
+) -> Result<(Value, Option<String>), String> {
+    if manifest.is_deployment() {
+        object["spec"]["paused"] = true.into();
+    }
+    let created = create::create(place, object, &manifest.identity().uid).await;
+    let live = created.map_err(|error| create::creation_failure(&error))?;
+    let difference = not_kept(object, &live);
+    Ok((live, difference))
 }
 
 /// Gives an object the content of the backup, whatever its controller writes meanwhile.
@@ -324,6 +312,28 @@ async fn overwrite(place: At<'_>, found: Value, object: &Value) -> Result<Value,
         present = found.filter(is_same).ok_or("it was deleted meanwhile")?;
     }
     Err(CONTESTED.to_owned())
+}
+
+/// What the server has not kept of an object that was written.
+fn not_kept(object: &Value, live: &Value) -> Option<String> {
+    let path = lacking(object, live)?;
+    Some(format!(
+        "the server keeps {path} otherwise than in the backup: a webhook may have changed it, or the version in which its kind is \
+         stored lacks it"
+    ))
+}
+
+/// What an object that was there lacks of the backup.
+fn other_content(object: &Value, live: &Value) -> Option<String> {
+    let path = lacking(object, live)?;
+    Some(format!(
+        "it was there and differs from the backup in {path}: --overwrite gives it the content of the backup"
+    ))
+}
+
+/// The first field of an object of the backup that a live one lacks.
+fn lacking(object: &Value, live: &Value) -> Option<String> {
+    lost(&create::over(live, object.clone()), live, &Value::Null).into_iter().next().map(|field| field.path)
 }
 
 fn uid(object: &Value) -> String {
