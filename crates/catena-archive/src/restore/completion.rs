@@ -113,11 +113,13 @@ impl Restoration<'_> {
                  delete the claim, remove spec.volumeName from its file, and restore again"
             ));
         };
-        let of = &volume["spec"]["claimRef"]["uid"];
-        (!of.is_null() && *of != claim["metadata"]["uid"]).then(|| {
+        // A volume that waits for a claim has no uid of it.
+        let of = &volume["spec"]["claimRef"];
+        let differs = |field: &str| !of[field].is_null() && of[field] != claim["metadata"][field];
+        ["namespace", "name", "uid"].into_iter().any(differs).then(|| {
             format!(
-                "its volume {name:?} is that of another claim, so that it stays unbound: if that is the former one, remove \
-                 spec.claimRef.uid from the volume"
+                "its volume {name:?} is that of another claim, so that it stays unbound: if that is the former one, let spec.claimRef \
+                 of the volume name this one, without a uid"
             )
         })
     }

@@ -397,11 +397,16 @@ async fn a_claim_whose_volume_cannot_be_its_own_is_told_as_not_restored() {
     let claim = json!({"apiVersion": "v1", "spec": {"volumeName": "disk"}});
     let claim = manifest("PersistentVolumeClaim", "data", &claim);
     let volumes = "/api/v1/persistentvolumes/disk";
-    let of = |uid: Value| json!({"metadata": {"name": "disk"}, "spec": {"claimRef": {"uid": uid}}});
+    let of = |namespace: &str, uid: Value| {
+        let claim = json!({"namespace": namespace, "name": "data", "uid": uid});
+        json!({"metadata": {"name": "disk"}, "spec": {"claimRef": claim}})
+    };
     for (volume, told) in [
-        (Some(of(Value::Null)), None),
-        (Some(of("new-data".into())), None),
-        (Some(of("former".into())), Some("its volume \"disk\" is that of another claim")),
+        (Some(of("shop", Value::Null)), None),
+        (Some(of("shop", "new-data".into())), None),
+        (Some(of("shop", "former".into())), Some("its volume \"disk\" is that of another claim")),
+        // It waits for the claim from which this one is a copy.
+        (Some(of("former", Value::Null)), Some("its volume \"disk\" is that of another claim")),
         (None, Some("its volume \"disk\" is gone")),
         (
             Some(json!({"metadata": {"name": "disk", "deletionTimestamp": "2026-01-01T00:00:00Z"}})),
