@@ -26,6 +26,8 @@ use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, create, manifest, refere
 const MAX_CONCURRENT_READS: usize = 16;
 /// The category of all kinds of the project.
 const CATEGORY: &str = "catena";
+/// The gap of a kind that an earlier backup in the folder has.
+const KIND_GONE: &str = "the server no longer has this kind, whose files stay: restore them, or, if it went on purpose, choose a new folder";
 
 /// The content of a backup.
 #[derive(Debug, Default, Serialize)]
@@ -102,8 +104,10 @@ pub async fn collect(
     if namespace.is_some() {
         cluster.ensure_namespace().await?;
     }
+    let mut gone = Folder::kinds(folder)?;
+    gone.retain(|name| cluster.kinds.preferred().all(|kind| kind.full_name() != *name));
     let scope = Scope {
-        kinds: chosen.iter().map(|kind| kind.full_name()).collect(),
+        kinds: chosen.iter().map(|kind| kind.full_name()).chain(gone.iter().cloned()).collect(),
         namespace: namespace.map(str::to_owned),
     };
     let mut collection = Collection {
@@ -122,6 +126,9 @@ pub async fn collect(
         refused: None,
         saved: Saved::default(),
     };
+    for kind in gone {
+        collection.miss(None, Gap::new(kind, KIND_GONE));
+    }
     for kind in collection.chosen.clone() {
         collection.all_of(kind).await?;
     }

@@ -162,6 +162,14 @@ impl Folder {
         Ok(folder)
     }
 
+    /// The kinds that an earlier backup in a folder covers; none if there is no backup.
+    ///
+    /// # Errors
+    /// When its index cannot be read.
+    pub fn kinds(path: &Path) -> Result<BTreeSet<String>> {
+        if path.join(INDEX).is_file() { Ok(Index::read(path)?.scope.kinds) } else { Ok(BTreeSet::new()) }
+    }
+
     fn collected(&self) -> PathBuf {
         self.path.join(COLLECTED)
     }

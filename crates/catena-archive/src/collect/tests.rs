@@ -164,6 +164,24 @@ async fn a_chosen_kind_that_may_not_be_listed_is_named_and_takes_nothing_from_th
 }
 
 #[tokio::test]
+async fn the_files_of_a_kind_that_is_gone_from_the_server_stay_and_the_kind_is_named() {
+    let folder = Temporary::new("gone-kind");
+    let kinds = ["basicdeployments.catena.dev", "gadgets.example.com"].map(str::to_owned);
+    let mut former =
+        Folder::begin(&folder.0, Scope { kinds: kinds.into(), namespace: Some("shop".into()) }).unwrap();
+    let gadget = manifest::tests::manifest("Gadget", "lamp", &json!({}));
+    former.add("gadgets.example.com", &gadget).unwrap();
+    assert!(former.end(|_| false).unwrap());
+    for _ in 0..2 {
+        let saved = backup(&server(|_| None), &folder).await.unwrap();
+        assert!(!saved.complete && saved.keeps_former, "{saved:?}");
+        assert_eq!(saved.not_seen, [Gap::new("gadgets.example.com", KIND_GONE)]);
+        let read = Folder::read(&folder.0).unwrap();
+        assert!(read.contains(&gadget) && read.len() == 3, "{read:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_object_that_cannot_be_kept_is_named_and_stops_no_other() {
     // The first one is too deep for the YAML of the backup, and the second one for this program.
     for depth in [100, 1000] {
