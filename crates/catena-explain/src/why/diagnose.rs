@@ -20,8 +20,9 @@ pub fn diagnose(facts: &Facts) -> Answer {
     if finding.as_ref().is_none_or(|finding| is_minor(&finding.cause)) {
         finding = contest::check(facts).or(finding);
     }
-    if let Some(Finding { cause, .. }) = &mut finding {
-        cause.advice = words::with_names(&cause.advice, &cause.object);
+    if let Some(Finding { cause, path }) = &mut finding {
+        let template = objects::template_of(path.last().copied().unwrap_or(asked), facts);
+        cause.advice = words::with_names(&cause.advice, &cause.object).replace("{template}", &template);
     }
     let doubt = if finding.is_some() { None } else { doubt(facts) };
     let well = finding.is_none() && doubt.is_none();

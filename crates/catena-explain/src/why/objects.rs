@@ -4,6 +4,7 @@
 use catena_api::{command::BOUND, keys};
 use catena_cluster::{Identity, State, conditions, replicas, run_record, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
 
 use super::{Facts, facts, reasons};
 use crate::{Finalizer, Node};
@@ -135,6 +136,22 @@ pub fn path_to<'n>(node: &'n Node, is_wanted: &dyn Fn(&Node) -> bool) -> Option<
         return Some(vec![node]);
     }
     Some([vec![node], way_to(node, is_wanted)?].concat())
+}
+
+/// The place of the template from which a pod, or each pod of an object, is made: that of the object above all others.
+pub fn template_of(node: &Node, facts: &Facts) -> String {
+    let mut tops = std::iter::once(facts.top).chain(&facts.surroundings.related.found);
+    let top = tops.find(|top| top.find(&node.identity.uid).is_some()).unwrap_or(node);
+    let name = &top.identity;
+    match (name.group(), name.kind.as_str()) {
+        _ if top.object.labels().contains_key(keys::BACKUP_OF) => {
+            format!("the template of the backup {name}, in the values of backup-controller")
+        }
+        (keys::GROUP, "BasicDeployment") => format!("spec.parameters or the template of {name}"),
+        ("", "Pod") => "its spec".to_owned(),
+        (keys::GROUP | "apps" | "batch", _) => format!("the pod template of {name}"),
+        _ => format!("the spec of {name}"),
+    }
 }
 
 /// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.

@@ -447,7 +447,9 @@ fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
     });
     let held = deployment(deleted(ready(), metadata));
     let told = |reason: &str| {
-        let body = json!({"metadata": {"namespace": "vault"}, "status": {"active": 1}});
+        let metadata =
+            json!({"namespace": "vault", "labels": {"catena.dev/backup-of": "BasicDeployment/web"}});
+        let body = json!({"metadata": metadata, "status": {"active": 1}});
         let mut pod = waiting("web-1-x", reason, "not found");
         pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/web-1".into();
         let job = grow("Job/web-1", &[object("batch/v1", "Job", "web-1", None, body), pod]);
@@ -466,6 +468,8 @@ fn a_held_object_leads_to_the_pod_of_its_backup_that_fails() {
         (fails.object.to_string().as_str(), fails.reason.as_str()),
         ("Pod/web-1-x", "ImagePullBackOff")
     );
+    let advice = "correct the image or the pull secret in the template of the backup Job/web-1, in the values of backup-controller";
+    assert_eq!(fails.advice, advice);
     assert_eq!(told("ContainerCreating").root_cause.unwrap().reason, "BackupRunning");
     // Its Job says nothing of the pods that cannot be created: only its warning does.
     let job = object(

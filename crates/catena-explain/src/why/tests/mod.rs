@@ -131,7 +131,9 @@ fn a_job_whose_pod_cannot_start() {
     );
     let mut pod = waiting("dump-x", "ErrImagePull", "not found");
     pod.metadata.owner_references.as_mut().unwrap()[0].uid = "Job/dump".into();
-    assert_eq!(ask("Job/dump", &[job.clone(), pod], &calm()).root_cause.unwrap().reason, "ErrImagePull");
+    let cause = ask("Job/dump", &[job.clone(), pod], &calm()).root_cause.unwrap();
+    let advice = "correct the image or the pull secret in the pod template of Job/dump";
+    assert_eq!((&*cause.reason, &*cause.advice), ("ErrImagePull", advice));
     assert_eq!(ask("Job/dump", &[job], &calm()).root_cause.unwrap().reason, "Running");
 }
 

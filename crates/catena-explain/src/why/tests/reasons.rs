@@ -115,6 +115,7 @@ fn line(row: &Row) -> String {
         .replace("{namespace}", "")
         .replace("{object}", "KIND/NAME")
         .replace("{name}", "NAME")
+        .replace("{template}", "the pod template")
         .replace('<', "&lt;");
     format!("| {first} | {}{more} | {remedy} |\n", row.meaning)
 }
