@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::{
-    BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, unreported,
-    warnings,
+    BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, text as words,
+    unreported, warnings,
 };
 use crate::Node;
 
@@ -157,7 +157,10 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let cause = if let Some(refused) = status_refused(node, facts) {
         Cause::with(&node.identity, "StatusRefused").message(&refused.message).since(refused.since)
     } else if is_reported || is_new(node, facts) {
-        own(node, "UnderWay")
+        let own = own(node, "UnderWay");
+        let name = words::with_names("{object}", &target.identity);
+        let waits = own.reason == "Paused" && runner.is_some();
+        if waits { own.in_case("paused target", &[("{target}", &name)]) } else { own }
     } else {
         let message = warnings::after("", node, facts);
         Cause::with(&node.identity, "NotCarriedOut").message(message).since(node.created)

@@ -75,9 +75,11 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     // It may be the finding itself.
     let says_so =
         |finding: &Finding| ["Paused", "Suspended"].iter().any(|word| finding.cause.reason.contains(word));
-    if facts.asked.deleted.is_none() && !finding.is_some_and(says_so) {
+    let is_paused = finding.is_some_and(says_so);
+    if facts.asked.deleted.is_none() && !is_paused {
         remarks.extend(at_rest(facts.asked));
     }
+    remarks.extend(paused_below(facts.asked, finding.map(|finding| &finding.cause)));
     match finding {
         None => {
             remarks.extend(command::overlooked(facts));
@@ -91,7 +93,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         }
         Some(finding) => {
             let above = || finding.path.iter().filter(|node| node.identity != finding.cause.object);
-            let held = above().filter(|node| rolled_back(node).is_some());
+            // What is paused stays so in each revision.
+            let held = above().filter(|node| rolled_back(node).is_some() && !is_paused);
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
             remarks.extend(above().filter_map(|node| deletion::held_for_backup(node)));
             let at = finding.path.last().filter(|node| node.identity == finding.cause.object);
@@ -142,11 +145,14 @@ fn phases(node: &Node) -> impl Iterator<Item = String> {
     })
 }
 
+/// The effect of a pause.
+const NOTHING_NEW: &str = "it begins nothing new until that is changed";
+
 /// What will not happen, because the spec of an object says so.
 fn at_rest(node: &Node) -> Vec<String> {
     let effects = [
-        ("paused", Value::from(true), "it begins nothing new until that is changed"),
-        ("suspend", true.into(), "it begins nothing new until that is changed"),
+        ("paused", Value::from(true), NOTHING_NEW),
+        ("suspend", true.into(), NOTHING_NEW),
         ("unschedulable", true.into(), "it takes no new pods, except those that tolerate it"),
         ("replicas", 0.into(), "it runs nothing until that is changed"),
     ];
@@ -157,6 +163,14 @@ fn at_rest(node: &Node) -> Vec<String> {
     let is_reported = node.health.state != State::Unreported;
     let is_nowhere = is_reported && number(&node.object, "/status/desiredNumberScheduled") == Some(0);
     set.chain(is_nowhere.then(|| nowhere.to_owned())).chain(unanswered(node)).collect()
+}
+
+/// What else is paused below an object: no correction reaches its pods.
+fn paused_below(node: &Node, cause: Option<&Cause>) -> impl Iterator<Item = String> {
+    let is_paused = |below: &&Node| below.deleted.is_none() && below.object.data["spec"]["paused"] == true;
+    let below = node.children.iter().flat_map(Node::all).filter(is_paused);
+    let untold = below.filter(move |below| cause.is_none_or(|cause| cause.object != below.identity));
+    untold.map(|below| format!("the spec.paused of {} is true: {NOTHING_NEW}", below.identity))
 }
 
 /// The remark about a Service behind which nothing answers, as the lists of endpoints that it owns say.

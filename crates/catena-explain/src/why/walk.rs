@@ -94,7 +94,7 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     if let Some(cause) = settings::cause(node, facts) {
         return Step::own(cause);
     }
-    if NOT_FOLLOWED.contains(&node.health.reason.as_str()) {
+    if is_not_followed(node) {
         return Step::own(leaf::own(node, facts));
     }
     let mut step = Step::to(definition.into_iter().chain(named), missing);
@@ -125,6 +125,10 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     step
 }
 
+fn is_not_followed(node: &Node) -> bool {
+    NOT_FOLLOWED.contains(&node.health.reason.as_str())
+}
+
 /// Adds the blocker that a status names. Returns whether it decides alone.
 fn add_blocker<'n>(
     step: &mut Step<'n>,
@@ -137,7 +141,9 @@ fn add_blocker<'n>(
     let way = objects::way_to(node, &|below| facts::is_same(&below.identity, blocker)).filter(|_| !is_itself);
     let since = cause.since.or(node.health.since.filter(|_| is_itself));
     let own = Some(cause.clone().since(since));
-    if let Some(way) = way {
+    if let Some(mut way) = way {
+        let paused = way.iter().position(|below| is_not_followed(below));
+        way.truncate(paused.map_or(way.len(), |at| at + 1));
         let end = way[way.len() - 1];
         // Its own words are from before, or there are none.
         let says_no_more = matches!(end.health.state, State::Present | State::Moving | State::Unreported);

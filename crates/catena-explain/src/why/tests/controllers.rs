@@ -648,6 +648,17 @@ fn a_finished_command_whose_ttl_is_over_has_a_note() {
 }
 
 #[test]
+fn a_command_that_waits_for_a_paused_target_leads_to_the_field_of_that() {
+    let waits =
+        [condition("Bound", "True", "Bound", ""), condition("Succeeded", "Unknown", "Paused", "it waits")];
+    let restart = command("r1", true, json!({"status": {"conditions": waits}}));
+    let cause =
+        ask("BasicDeploymentRestart/r1", &[deployment(ready()), restart], &calm()).root_cause.unwrap();
+    let advice = "let it go on: kubectl -n shop patch basicdeployment.catena.dev/web --type merge ";
+    assert!(cause.advice.starts_with(advice), "{}", cause.advice);
+}
+
+#[test]
 fn a_spec_that_is_not_followed_is_the_cause_whatever_its_pods_suffer_from() {
     for reason in ["Paused", "ChangedWhilePaused", "KindNotListed"] {
         let blocker = blocker("Pod", "web-x", "ImagePullBackOff", "no such image");

@@ -7,7 +7,10 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
-use crate::why::facts::{Surroundings, Warning};
+use crate::why::{
+    answer::Answer,
+    facts::{Surroundings, Warning},
+};
 
 const WEB: &str = "BasicDeployment/web";
 
@@ -272,4 +275,41 @@ fn a_paused_deployment_is_not_told_to_be_progressing() {
     let at_rest = paused(3);
     assert!(at_rest.well, "{}", at_rest.sentence);
     assert_eq!(at_rest.remarks, ["its spec.paused is true: it begins nothing new until that is changed"]);
+}
+
+/// Whatever its pods suffer from and its parent does.
+#[test]
+fn a_child_that_somebody_paused_is_named_with_its_own_field() {
+    let ask_about = |parent: Value, updated: i64| {
+        let conditions = [condition("Progressing", "Unknown", "DeploymentPaused", "Deployment is paused")];
+        let body = json!({"spec": {"replicas": 3, "paused": true}, "status": {
+            "observedGeneration": 1, "replicas": 3, "updatedReplicas": updated, "readyReplicas": 2, "conditions": conditions,
+        }});
+        let mut pod = waiting("web-x", "ImagePullBackOff", "not found");
+        pod.metadata.owner_references.as_mut().unwrap()[0].uid = "ReplicaSet/web".into();
+        let objects = [
+            deployment(parent),
+            object("apps/v1", "Deployment", "web", Some("BasicDeployment/web"), body),
+            object("apps/v1", "ReplicaSet", "web", Some("Deployment/web"), json!({"spec": {"replicas": 3}})),
+            pod,
+        ];
+        ask_exactly("BasicDeployment/web", &objects, &calm())
+    };
+    let blocker = blocker("Pod", "web-x", "ImagePullBackOff", "not found");
+    let mut rolled_back = not_ready("ChildPaused", "2 of 3 replicas are serving", blocker);
+    let stays = condition("RolledBack", "True", "Rollback", "revision 1 stays");
+    rolled_back["status"]["conditions"].as_array_mut().unwrap().push(stays);
+    let waits = ask_about(rolled_back.clone(), 0);
+    assert!(waits.sentence.contains("not ready: Deployment/web is paused (Paused"), "{}", waits.sentence);
+    let advice = "let it go on: kubectl -n shop patch deployment.apps/web --type merge --patch '{\"spec\":{\"paused\":false}}'";
+    assert_eq!((&*waits.root_cause.unwrap().advice, waits.remarks), (advice, vec![]));
+    let note = "the spec.paused of Deployment/web is true: it begins nothing new until that is changed";
+    let has_note = |answer: &Answer| answer.remarks.iter().any(|remark| remark == note);
+    let fails = ask_about(rolled_back, 3);
+    assert!(fails.sentence.contains("Pod/web-x cannot pull its image") && has_note(&fails), "{fails:?}");
+    let both = ask_about(not_ready("Paused", "spec.paused is true", Value::Null), 0);
+    assert!(
+        both.root_cause.as_ref().unwrap().object.kind == "BasicDeployment" && has_note(&both),
+        "{both:?}"
+    );
 }
