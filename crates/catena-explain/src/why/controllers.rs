@@ -83,6 +83,12 @@ impl Controllers {
         Self { seen, unseen }
     }
 
+    /// Whether there may be a Deployment of a controller: a Lease stays when a chart is uninstalled.
+    pub fn may_be_deployed(&self, controller: &str) -> bool {
+        let mut all = self.seen.iter().filter(|seen| seen.controller == controller);
+        self.unseen.is_some() || all.any(|seen| seen.pods.is_some())
+    }
+
     /// Whether a controller is running. Without its Lease, available pods prove it only if it is known to have none.
     pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
         let all = self.seen.iter().filter(|seen| seen.controller == controller);

@@ -10,9 +10,7 @@ use catena_cluster::{
 use catena_terminal::{age, duration};
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    Cause, Facts, NOT_RUNNING, Step, Verdict, edges, objects, placement, reasons, text as words, warnings,
-};
+use super::{Cause, Facts, Step, Verdict, edges, objects, placement, reasons, text as words, warnings};
 use crate::{Finalizer, Node};
 
 /// More would hide the rest.
@@ -118,9 +116,10 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
 
 /// Held until its backup is proven; the object itself has the reason for the delay.
 fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
-    if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER) {
-        return Cause::with(&node.identity, NOT_RUNNING)
-            .in_case("no backup-controller", &[("{down}", &down)]);
+    if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER)
+        && let Some(cause) = facts.not_running(&node.identity, BACKUP_CONTROLLER)
+    {
+        return cause.in_case("no backup-controller", &[("{down}", &down)]);
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {

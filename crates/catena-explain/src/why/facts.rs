@@ -29,7 +29,10 @@ impl Facts<'_> {
     /// for something else before.
     pub fn not_running(&self, object: &Identity, controller: &str) -> Option<Cause> {
         let Verdict::Down(down) = self.verdict(controller) else { return None };
-        Some(Cause::with(object, NOT_RUNNING).meaning(format!("is not reconciled, because {down}")))
+        let is_deployed = self.surroundings.controllers.may_be_deployed(controller);
+        let case = if is_deployed { "not running" } else { "not installed" };
+        let names = [("{controller}", controller), ("{down}", &down)];
+        Some(Cause::with(object, NOT_RUNNING).in_case(case, &names))
     }
 }
 

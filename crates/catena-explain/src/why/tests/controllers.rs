@@ -478,7 +478,7 @@ fn a_command_of_another_project_is_not_bound_while_command_binder_does_not_run()
             true,
             none,
             "Polish/p1 is not reconciled, because no command-binder is running: it is not installed (ControllerNotRunning).",
-            "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
+            "helm upgrade --install command-binder charts/command-binder --namespace catena-system --create-namespace",
         ),
         scene(
             "its kind is not declared as one of commands",

@@ -270,6 +270,14 @@ fn a_controller_that_is_not_running() {
     let mut nothing = calm();
     nothing.controllers.seen.clear();
     insta::assert_snapshot!("not_installed", ask(WEB, &objects, &nothing).sentence);
+    let installs = "helm upgrade --install basic-deployment-controller charts/basic-deployment-controller ";
+    let advises = |surroundings: &Surroundings| ask(WEB, &objects, surroundings).root_cause.unwrap().advice;
+    assert!(advises(&nothing).contains(installs), "{}", advises(&nothing));
+    // A chart leaves the Lease of its controller behind.
+    let mut uninstalled = without("basic-deployment-controller");
+    assert!(advises(&uninstalled).starts_with("find its Deployment"), "{}", advises(&uninstalled));
+    uninstalled.controllers.seen.iter_mut().for_each(|seen| seen.pods = None);
+    assert!(advises(&uninstalled).contains(installs), "{}", advises(&uninstalled));
     let mut scaled = calm();
     scaled.controllers.seen[0].pods = Some((0, 0));
     insta::assert_snapshot!("scaled_to_0", ask(WEB, &objects, &scaled).sentence);

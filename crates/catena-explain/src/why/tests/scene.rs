@@ -144,6 +144,7 @@ pub fn controller(name: &str, renewed: &str) -> Installation {
         name: format!("shop-{name}"),
         namespace: "catena-system".into(),
         lease: Some(lease),
+        pods: Some((1, 1)),
         ..Installation::default()
     }
 }
