@@ -101,15 +101,19 @@ impl Answer {
 
 impl Cause {
     /// The cause that an object reports.
+    pub fn reported(object: &Identity, reason: &str, message: &str) -> Self {
+        let usual = || Self::described(object, reason, reasons::describe_of(object, reason)).message(message);
+        Self::refused(object, reason, message).unwrap_or_else(usual)
+    }
+
+    /// The cause if a gatekeeper refused a write.
     ///
     /// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart: it has the
     /// words of the API server, which are the same for all kinds.
-    pub fn reported(object: &Identity, reason: &str, message: &str) -> Self {
-        let Some((row, name)) = reasons::gatekeeper(object, message) else {
-            return Self::described(object, reason, reasons::describe_of(object, reason)).message(message);
-        };
+    pub fn refused(object: &Identity, reason: &str, message: &str) -> Option<Self> {
+        let (row, name) = reasons::gatekeeper(object, message)?;
         let cause = Self::described(object, reason, Some(row)).message(message);
-        if name.is_empty() { cause } else { cause.meaning(format!("{} ({name})", row.meaning)) }
+        Some(if name.is_empty() { cause } else { cause.meaning(format!("{} ({name})", row.meaning)) })
     }
 
     /// A reason with its usual meaning and remedy.

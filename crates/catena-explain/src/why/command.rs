@@ -192,8 +192,9 @@ fn own(node: &Node, fallback: &str) -> Cause {
     let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
     let message = said.or_else(done).unwrap_or_default();
     let mut cause = Cause::described(identity, reason, row.or_else(|| reasons::describe(fallback)));
-    if row.is_none() && health.state != State::Failed {
-        cause = cause.advice("");
+    if health.state != State::Failed {
+        let refused = Cause::refused(identity, reason, &message);
+        cause = refused.unwrap_or_else(|| if row.is_none() { cause.advice("") } else { cause });
     }
     cause.message(message).since(health.since.or(node.created))
 }

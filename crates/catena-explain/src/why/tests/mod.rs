@@ -20,7 +20,7 @@ mod warnings;
 mod worlds;
 
 use catena_cluster::{Gap, Identity, protection::ProtectedKinds};
-use kube::core::DynamicObject;
+use kube::core::{DynamicObject, TypeMeta};
 use serde_json::{Value, json};
 
 use super::{
@@ -404,6 +404,28 @@ fn commands_in_every_state() {
     let lost = Surroundings { missing_target: Some(target), ..calm() };
     insta::assert_snapshot!("command_without_target", said("r1", &[command("r1", false, json!({}))], &lost));
     insta::assert_snapshot!("target_with_commands", explained(WEB, &both, &calm()));
+}
+
+#[test]
+fn a_command_whose_write_is_refused_names_the_gatekeeper() {
+    let told = |kind: &str, reason: &str, message: &str| {
+        let conditions =
+            [condition("Bound", "True", "Bound", ""), condition("Succeeded", "Unknown", reason, message)];
+        let mut command = command("r1", true, json!({"status": {"conditions": conditions}}));
+        let (group, kind) = kind.split_once('/').unwrap();
+        command.types = Some(TypeMeta { api_version: format!("{group}/v1"), kind: kind.into() });
+        ask("BasicDeploymentRestart/r1", &[deployment(ready()), command], &calm()).root_cause.unwrap()
+    };
+    let policy = "basicdeployments \"web\" is forbidden: ValidatingAdmissionPolicy 'freeze' with binding 'b' denied request: no";
+    let cause = told("catena.dev/BasicDeploymentRestart", "Invalid", policy);
+    assert_eq!(cause.meaning, "has a write refused by a ValidatingAdmissionPolicy (freeze)");
+    let webhook = "failed calling webhook \"guard.example.com\": no such service";
+    let cause = told("catena.dev/BasicDeploymentRestart", "WriteFailed", webhook);
+    assert!(cause.advice.starts_with("check that the pods of the webhook are running"), "{}", cause.advice);
+    let right = "deployments \"web\" is forbidden: User \"system:serviceaccount:c:r\" cannot patch resource \"deployments\" in API group \"apps\"";
+    let cause = told("shoes.dev/RolloutRestart", "Forbidden", right);
+    assert!(cause.advice.starts_with("grant the right"), "{}", cause.advice);
+    assert!(!cause.is_progress && cause.message == right, "{cause:?}");
 }
 
 #[test]
