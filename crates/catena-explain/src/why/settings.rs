@@ -17,6 +17,8 @@ use crate::Node;
 
 /// The Events about settings that are not in force.
 const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
+/// The Event about settings that are in force.
+const TAKEN: &str = "SettingsTaken";
 /// Longer notes of Events are cut, so that they cannot be compared.
 const MAX_NOTE: usize = 1000;
 
@@ -25,35 +27,44 @@ pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<Refu
     let versioned = maps.iter().filter(|map| map.annotations().contains_key(SETTINGS_VERSION));
     let namespaces: BTreeSet<_> = versioned.filter_map(|map| map.metadata.namespace.as_deref()).collect();
     let events = namespaces.into_iter().map(async |namespace| {
-        let about = ListParams::default().fields("type=Warning,involvedObject.kind=ConfigMap");
+        let about = ListParams::default().fields("involvedObject.kind=ConfigMap");
         cluster.all(Some(namespace), about).await.unwrap_or_default()
     });
     let events = futures::future::join_all(events).await.concat();
     maps.iter().filter_map(|map| refusal(map, &events)).collect()
 }
 
-/// The Event about the present settings: earlier ones may be about settings that were corrected meanwhile.
+/// The newest Event about the present settings, unless they were taken since: others may be about settings that were corrected
+/// meanwhile.
 fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
     let version = map.annotations().get(SETTINGS_VERSION)?;
     let is_about = |event: &&Event| {
-        let note = event.message.as_deref().unwrap_or_default();
-        let is_of_version =
-            event.action.as_deref() == Some(&format!("Take{}", Digest::short(&[version, note])));
+        let (reason, note) = words(event);
+        let is_of =
+            |state: &[&str]| event.action.as_deref() == Some(&format!("Take{}", Digest::short(state)));
+        let is_of_version = match reason {
+            TAKEN => is_of(&[version]),
+            _ => REASONS.contains(&reason) && (is_of(&[version, note]) || note.len() >= MAX_NOTE),
+        };
         // The controller knows its ConfigMap only by name.
         event.metadata.namespace == map.metadata.namespace
             && event.involved_object.name == map.metadata.name
-            && event.reason.as_deref().is_some_and(|reason| REASONS.contains(&reason))
-            && (is_of_version || note.len() >= MAX_NOTE)
+            && is_of_version
     };
-    let event = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp())?;
-    let (reason, message) =
-        (event.reason.as_deref().unwrap_or_default(), event.message.as_deref().unwrap_or_default());
+    let newest = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp());
+    let event = newest.filter(|event| words(event).0 != TAKEN)?;
+    let (reason, message) = words(event);
     let cause = Cause::with(&Identity::in_metadata("v1", "ConfigMap", &map.metadata), reason);
     Some(RefusedSettings {
         controller: map.labels().get(COMPONENT).cloned().unwrap_or_default(),
         cause: cause.message(message).since(event.creation_timestamp().map(|time| time.0)),
         text: map.data.as_ref().and_then(|data| data.get("settings.yaml")).cloned().unwrap_or_default(),
     })
+}
+
+/// The reason and the note of an Event.
+fn words(event: &Event) -> (&str, &str) {
+    (event.reason.as_deref().unwrap_or_default(), event.message.as_deref().unwrap_or_default())
 }
 
 /// The refused settings that alone have the template that an object names.
@@ -121,5 +132,17 @@ mod tests {
         let refused = refusal(&map, &[event("v1"), event("v2")]).unwrap();
         assert!(refused.brings("web") && !refused.brings("default"));
         assert!(refused.cause.message.starts_with("templates.web"), "{}", refused.cause.message);
+        let taken = |version: &str, time: &str| {
+            let mut taken = event(version);
+            taken.reason = Some("SettingsTaken".into());
+            taken.action = Some(format!("Take{}", Digest::short(&[version])));
+            taken.metadata.creation_timestamp = Some(serde_json::from_value(json!(time)).unwrap());
+            taken
+        };
+        let (before, since) = ("2025-12-31T23:59:59Z", "2026-01-01T00:00:01Z");
+        assert!(refusal(&map, &[taken("v2", since), event("v2")]).is_none(), "they are in force");
+        for other in [taken("v1", since), taken("v2", before)] {
+            assert!(refusal(&map, &[other, event("v2")]).is_some());
+        }
     }
 }
