@@ -52,7 +52,7 @@ pub struct Node {
 pub struct Finalizer {
     /// Its name.
     pub name: String,
-    /// The field manager that set it and is expected to remove it, if known.
+    /// The field manager that set it, if known; who removes it may be another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,
 }

@@ -94,7 +94,7 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
         return backup(node, since, facts);
     }
     let holder = finalizer.held_by.as_deref();
-    let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set and has to remove"));
+    let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set"));
     let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
     let (words, user) = match finalizer.name.as_str() {
         "kubernetes.io/pvc-protection" => ("volume in use", "pod"),

@@ -108,7 +108,7 @@ fn in_a_terminating_namespace_each_object_is_explained_by_it_or_by_its_holder() 
             objects: vec![namespace()],
             surroundings: with_contents(calm(), vec![kept()]),
             says: "Namespace/shop is not gone: ConfigMap/kept is being deleted and is held by the finalizer example.com/cleanup",
-            advises: "holder of the finalizer",
+            advises: "find the controller that removes the finalizer",
         },
         Scene {
             name: "the namespace by a finalizer of its own",
@@ -122,7 +122,7 @@ fn in_a_terminating_namespace_each_object_is_explained_by_it_or_by_its_holder() 
             )],
             surroundings: calm(),
             says: "Namespace/shop is being deleted and is held by the finalizer example.com/tenant",
-            advises: "holder of the finalizer",
+            advises: "find the controller that removes the finalizer",
         },
         Scene {
             name: "a protected object whose backup would go to the same namespace",
@@ -168,7 +168,7 @@ fn a_definition_that_is_being_deleted_leads_to_the_objects_that_hold_it() {
             objects: refused("DefinitionTerminating", message),
             surroundings: with_contents(surroundings, vec![instance.clone()]),
             says: "BasicDeployment/web is not ready: BasicReplicaSet/old is being deleted and is held by the finalizer example.com/cleanup",
-            advises: "holder of the finalizer",
+            advises: "find the controller that removes the finalizer",
         },
         Scene {
             name: "the definition",
@@ -176,7 +176,7 @@ fn a_definition_that_is_being_deleted_leads_to_the_objects_that_hold_it() {
             objects: vec![definition()],
             surroundings: with_contents(calm(), vec![instance]),
             says: "CustomResourceDefinition/basicreplicasets.catena.dev is not gone: BasicReplicaSet/old is being deleted",
-            advises: "holder of the finalizer",
+            advises: "find the controller that removes the finalizer",
         },
     ]);
 }
@@ -212,7 +212,7 @@ fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
             objects: vec![deployment(not_ready("FormerChildLeaving", message, Value::Null))],
             surroundings: surroundings(),
             says,
-            advises: "holder of the finalizer",
+            advises: "find the controller that removes the finalizer",
         },
         Scene {
             name: "12 s after its creation, not reported",
@@ -220,7 +220,7 @@ fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
             objects: vec![deployment(new)],
             surroundings: surroundings(),
             says,
-            advises: "holder of the finalizer",
+            advises: "find the controller that removes the finalizer",
         },
         Scene {
             name: "its status names itself as the blocker",
@@ -228,7 +228,7 @@ fn a_former_child_leads_to_its_finalizer_before_and_after_the_first_report() {
             objects: vec![deployment(not_ready("FormerChildLeaving", message, Value::Null))],
             surroundings: itself,
             says,
-            advises: "holder of the finalizer",
+            advises: "find the controller that removes the finalizer",
         },
     ]);
 }

@@ -127,7 +127,7 @@ fn a_pod_leads_to_its_node() {
             objects: chain(on(ended, "n1")),
             surroundings: with(vec![], vec![], vec![gone]),
             says: "Pod/web-x is being deleted and is held by the finalizer example.com/drain",
-            advises: "holder of the finalizer",
+            advises: "find the controller that removes the finalizer",
         },
     ]);
 }
