@@ -3,7 +3,7 @@
 
 use catena_api::keys;
 use catena_cluster::{
-    Identity, State, condition,
+    Identity, State, condition, last_write,
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
     text,
 };
@@ -127,25 +127,55 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     }
     let report = protection::report(&node.object.metadata);
     let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
+    let (message, backup) = (text("message"), text("backup"));
     let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
-    if let Some(namespace) =
-        edges::namespace_of_backup(node).filter(|found| facts.surroundings.related.is_missing(found))
+    if let Some(namespace) = edges::namespace_of_backup(node)
+        && let Some((lacks, case)) = without(&namespace, &reason, facts)
     {
-        let cause = Cause::with(&node.identity, "NamespaceMissing");
-        let cause = cause.in_case("namespace of the backup", &[("{place}", &namespace.name)]);
-        return cause.message(text("message")).since(Some(since));
+        let cause = Cause::with(&node.identity, lacks).in_case(case, &[("{place}", &namespace.name)]);
+        return cause.message(message).since(Some(since));
     }
-    let backup = text("backup");
     let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
-    // The namespace of the backup: the usual advice is for an object that cannot be created.
-    let row = reasons::describe(&reason).filter(|_| reason != TERMINATING);
+    let refused = Cause::refused(&node.identity, &reason, &message);
+    let row = reasons::describe(&reason).filter(|_| refused.is_none());
     let row = row.or_else(|| reasons::describe(HELD_FOR_BACKUP));
     let mut cause = Cause::described(&node.identity, &reason, row).in_case("backup", &[("{by}", &of)]);
-    if let Some(backup) = edges::backup_of(node) {
+    if let Some(news) = unwritable(node, &message, facts) {
+        return Cause { meaning: format!("{}, and {}", cause.meaning, news.meaning), ..news };
+    }
+    // A missing field may be set yet; any other mistake in the expression has to be corrected.
+    let unsettled = message.strip_prefix("waiting for the backup: ");
+    if unsettled.is_some_and(|said| !said.ends_with("is not set yet")) {
+        cause = cause.in_case("backup without an outcome", &[("{by}", &of)]);
+    } else if let Some(refused) = refused {
+        cause.meaning = format!("{}, and {}", cause.meaning, refused.meaning);
+        cause.advice = format!("{}; {}", refused.advice, cause.advice);
+    } else if let Some(backup) = edges::backup_of(node) {
         let why = words::with_names("kubectl catena why {object}{namespace}", &backup);
         cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
-    cause.message(text("message")).since(Some(since))
+    cause.message(message).since(Some(since))
+}
+
+/// The reason and the case of a namespace in which no backup can be created.
+fn without(namespace: &Identity, reason: &str, facts: &Facts) -> Option<(&'static str, &'static str)> {
+    let related = &facts.surroundings.related;
+    if related.is_missing(namespace) {
+        return Some(("NamespaceMissing", "namespace of the backup"));
+    }
+    let goes = || related.find(namespace).is_some_and(|found| found.deleted.is_some());
+    (reason == TERMINATING || goes()).then_some((TERMINATING, "deleted namespace of the backup"))
+}
+
+/// The refusal of a write to the held object itself: backup-controller can neither report on it nor release it.
+fn unwritable(node: &Node, reported: &str, facts: &Facts) -> Option<Cause> {
+    let written =
+        last_write(&node.object.metadata, |entry| entry.manager.as_deref() == Some(BACKUP_CONTROLLER));
+    let is_news = |message: &str| reported.is_empty() || !message.contains(reported);
+    let current = warnings::current(node, facts);
+    let mut news =
+        current.filter(|news| news.by == BACKUP_CONTROLLER && news.at > written && is_news(&news.message));
+    news.find_map(|news| Some(Cause::refused(&node.identity, &news.reason, &news.message)?.since(news.since)))
 }
 
 fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {

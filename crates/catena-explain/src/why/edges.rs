@@ -180,13 +180,14 @@ pub fn terminating_kind(node: &Node) -> Option<&str> {
     said.message.split_once("the CustomResourceDefinition of ")?.1.split_whitespace().next()
 }
 
-/// The namespace in which the API server refuses a backup: a right in it cannot be granted if it does not exist.
+/// The namespace in which the API server refuses a backup: it may not exist, or be about to go.
 pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
     let report = protection::report(&node.object.metadata);
-    if node.deleted.is_none() || report["reason"] != "Forbidden" {
+    let is_refused = matches!(report["reason"].as_str(), Some("Forbidden" | "NamespaceTerminating"));
+    if node.deleted.is_none() || !is_refused {
         return None;
     }
-    let (_, rest) = report["message"].as_str()?.split_once(" in the namespace \"")?;
+    let (_, rest) = report["message"].as_str()?.split_once("the namespace \"")?;
     Some(Identity::new("v1", "Namespace", None, rest.split_once('"')?.0))
 }
 

@@ -129,7 +129,7 @@ fn in_a_terminating_namespace_each_object_is_explained_by_it_or_by_its_holder() 
             asked: "BasicDeployment/web",
             objects: vec![deployment(deleted(ready(), protected))],
             surroundings: in_terminating(),
-            says: "BasicDeployment/web is held by backup-controller until it is backed up (NamespaceTerminating",
+            says: "BasicDeployment/web is held by backup-controller until it is backed up, and the namespace shop of its backup is being deleted (NamespaceTerminating",
             advises: "kubectl catena -n shop release basicdeployment.catena.dev/web",
         },
     ]);
@@ -387,6 +387,81 @@ fn the_words_of_an_object_that_a_finalizer_keeps_are_told() {
     ] {
         let cause = ask_exactly(asked, &[object], &surroundings).root_cause.unwrap();
         assert_eq!((&*cause.reason, &*cause.message), ("HeldByFinalizer", message));
+    }
+}
+
+#[test]
+fn a_held_object_that_backup_controller_may_not_write_names_who_refuses_it() {
+    let policy = "configmaps \"kept\" is forbidden: ValidatingAdmissionPolicy 'no-touch' with binding 'b' denied request: no";
+    let told = |written: &str, report: Value| {
+        let mut metadata = held("catena.dev/backup");
+        metadata["managedFields"] = json!([{"manager": "backup-controller", "time": written}]);
+        metadata["annotations"] = json!({"catena.dev/backup-status": report.to_string()});
+        let warning = Warning {
+            about: "ConfigMap/kept".into(),
+            by: "backup-controller".into(),
+            reason: "Forbidden".into(),
+            message: policy.into(),
+            at: "2026-01-01T00:08:00Z".parse().ok(),
+            ..Warning::default()
+        };
+        let kept = object("v1", "ConfigMap", "kept", None, json!({"metadata": metadata}));
+        let surroundings = Surroundings { warnings: vec![warning], ..calm() };
+        ask_exactly("ConfigMap/kept", &[kept], &surroundings).root_cause.unwrap()
+    };
+    let cause = told(THEN, Value::Null);
+    let says = "is held by backup-controller until it is backed up, and has a write refused by a ValidatingAdmissionPolicy (no-touch)";
+    assert_eq!((&*cause.meaning, &*cause.message), (says, policy));
+    assert_eq!(cause.advice, "follow the message of the policy, or ask its author");
+    let running =
+        json!({"uid": "ConfigMap/kept", "reason": "BackupRunning", "message": "waiting for the backup"});
+    assert_eq!(told(THEN, running.clone()).reason, "Forbidden");
+    // It has written since.
+    assert_eq!(told("2026-01-01T00:09:00Z", running).reason, "BackupRunning");
+}
+
+#[test]
+fn a_backup_that_never_comes_is_not_waited_for() {
+    let told = |reason: &str, message: &str, found: Vec<DynamicObject>| {
+        let report = json!({"uid": "ConfigMap/kept", "reason": reason, "message": message, "backup": "Job vault/kept-1"});
+        let mut metadata = held("catena.dev/backup");
+        metadata["annotations"] = json!({"catena.dev/backup-status": report.to_string()});
+        let kept = object("v1", "ConfigMap", "kept", None, json!({"metadata": metadata}));
+        let related = Related { found: found.into_iter().filter_map(alone).collect(), ..Related::default() };
+        let surroundings = Surroundings { related, ..calm() };
+        let cause = ask_exactly("ConfigMap/kept", &[kept], &surroundings).root_cause.unwrap();
+        assert!(cause.advice.contains("release configmap/kept"), "{}", cause.advice);
+        assert_eq!((&*cause.message, cause.is_progress), (message, false));
+        (cause.meaning, cause.advice)
+    };
+    let typed = "waiting for the backup: backups.it.succeeded \"object.x > 'x'\" has no value: > is not possible with 1 and \"x\"; check the fields that it reads";
+    let (meaning, advice) = told("BackupRunning", typed, vec![]);
+    assert!(
+        meaning.ends_with("cannot determine whether its backup by Job vault/kept-1 has succeeded"),
+        "{meaning}"
+    );
+    assert!(advice.starts_with("correct the expression that the message quotes"), "{advice}");
+    let early = "waiting for the backup: the field status, which backups.it.succeeded reads, is not set yet";
+    let (_, advice) = told("BackupRunning", early, vec![]);
+    assert!(advice.contains("; wait for the backup"), "{advice}");
+    let right = "jobs.batch is forbidden: User \"system:serviceaccount:c:b\" cannot create resource \"jobs\" in API group \"batch\" in the namespace \"vault\"";
+    let (meaning, advice) = told("Forbidden", right, vec![]);
+    assert!(
+        meaning
+            .ends_with("until it is backed up by Job vault/kept-1, and has a controller that lacks a right"),
+        "{meaning}"
+    );
+    assert!(advice.starts_with("grant the right"), "{advice}");
+    let mut vault = namespace();
+    vault.metadata.name = Some("vault".into());
+    let terminating =
+        "the namespace \"vault\" is being deleted and accepts no new Job; set backups.it.namespace";
+    for (reason, message, found) in
+        [("Forbidden", right, vec![vault]), ("NamespaceTerminating", terminating, vec![])]
+    {
+        let (meaning, advice) = told(reason, message, found);
+        assert!(meaning.ends_with("the namespace vault of its backup is being deleted"), "{meaning}");
+        assert!(advice.starts_with("set backups.NAME.namespace"), "{advice}");
     }
 }
 
