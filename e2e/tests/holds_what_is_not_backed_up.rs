@@ -245,8 +245,11 @@ async fn in_a_namespace_that_ends_a_backup_beside_the_object_is_told_to_be_impos
     let message = status(&held)["message"].as_str().unwrap_or_default().to_owned();
     assert!(message.contains("backups.beside.namespace") && message.contains(FORCE_RELEASE), "{message}");
     assert!(is_protected(&held));
-    let says = "ConfigMap/web is held by backup-controller until it is backed up (NamespaceTerminating";
-    until_says(WAIT_TIMEOUT, &namespace.name, "configmap/web", says).await;
+    let says = format!(
+        "ConfigMap/web is held by backup-controller until it is backed up, and the namespace {} of its backup is being deleted (NamespaceTerminating",
+        namespace.name
+    );
+    until_says(WAIT_TIMEOUT, &namespace.name, "configmap/web", &says).await;
     let says =
         format!("Namespace/{} is not gone: ConfigMap/web is held by backup-controller", namespace.name);
     until_says(COLLECTION_TIMEOUT, &namespace.name, &format!("namespace/{}", namespace.name), &says).await;
