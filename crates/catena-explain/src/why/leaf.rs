@@ -9,6 +9,8 @@ use crate::Node;
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
 const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);
+/// A controller that has begun something may not know yet how it ends.
+const UNKNOWN_GRACE: SignedDuration = SignedDuration::from_mins(1);
 
 /// The cause at an object that is not well.
 pub fn own(node: &Node, facts: &Facts) -> Cause {
@@ -82,7 +84,7 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         }
         (cause.advice, cause.is_progress) = (String::new(), false);
     }
-    let usual = if warning.is_some() { "UnknownReason" } else { usual(node) };
+    let usual = if warning.is_some() { "UnknownReason" } else { usual(node, facts) };
     if let Some(row) = reasons::describe(usual).filter(|_| cause.advice.is_empty()) {
         (cause.advice, cause.is_progress) = (row.remedy.clone(), row.is_progress);
     }
@@ -98,7 +100,7 @@ fn has_failed_itself(pod: &Node) -> bool {
 }
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
-fn usual(node: &Node) -> &'static str {
+fn usual(node: &Node, facts: &Facts) -> &'static str {
     let goes_on = |child: &Node| match child.health.state {
         // Its pods may be ready, and not for long enough.
         State::Ready => node.identity.group() == "apps",
@@ -108,8 +110,14 @@ fn usual(node: &Node) -> &'static str {
         _ => true,
     };
     let is_alone = !node.children.iter().any(goes_on);
+    let is_reconciling = condition(&node.object, "Reconciling").is_some_and(|found| found.status == "True");
+    let is_new = node.health.since.is_none_or(|since| facts.now.duration_since(since) <= UNKNOWN_GRACE);
     let reports_failure = conditions(&node.object).iter().any(|condition| {
-        matches!(condition.type_.as_str(), "Ready" | "Available") && condition.status == "False"
+        let speaks_against = match condition.status.as_str() {
+            "Unknown" => !condition.message.is_empty() && !is_reconciling && !is_new,
+            status => status != "True",
+        };
+        matches!(condition.type_.as_str(), "Ready" | "Available") && speaks_against
     });
     match node.health.state {
         State::Moving if !(reports_failure && is_alone) => "UnderWay",

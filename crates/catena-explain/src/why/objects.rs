@@ -20,7 +20,15 @@ pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
     if let Some(child) = lost_child(node).filter(|_| !facts.surroundings.is_incomplete) {
         return Some(format!("reports that it is ready, but its child {child} was not found"));
     }
-    let (serving, wanted) = replicas(&node.object)?;
+    let Some((serving, wanted)) = replicas(&node.object) else {
+        // Its operator may be content with fewer pods than all, and may have made a claim without any.
+        let is_down = |below: &&Node| {
+            let wants = replicas(&below.object).is_some_and(|(_, wanted)| wanted > 0);
+            owns_pods(&below.identity) && below.deleted.is_none() && wants && ready_pods(below) == 0
+        };
+        let down = node.all().find(is_down).filter(|_| !facts.surroundings.is_incomplete)?;
+        return Some(format!("reports that it is ready, but no pod of {} is", down.identity));
+    };
     if let Some(serving) = serving.filter(|serving| *serving < wanted) {
         return Some(format!("reports that it is ready, and also that {serving} of {wanted} replicas serve"));
     }

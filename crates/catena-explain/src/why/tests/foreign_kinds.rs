@@ -262,3 +262,50 @@ fn children_that_are_well_or_have_no_status_are_no_progress_of_their_owner() {
     assert!(told.contains("follow the message"), "{told}");
     assert!(told.contains("Cluster/db: its status.phaseReason is db-1 is full"), "{told}");
 }
+
+#[test]
+fn an_object_that_claims_to_be_ready_is_not_believed_while_no_pod_of_its_workload_is() {
+    let ask = |pod: DynamicObject| {
+        let database = json!({"status": {"conditions": [condition("Ready", "True", "Up", "")]}});
+        let numbers = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2});
+        let workload = json!({"spec": {"replicas": 2}, "status": numbers});
+        let set = json!({"spec": {"replicas": 2}, "status": {"observedGeneration": 1, "replicas": 2}});
+        let objects = [
+            object("db.example.com/v1", "Database", "lies", None, database),
+            object("apps/v1", "Deployment", "lies-pg", Some("Database/lies"), workload),
+            object("apps/v1", "ReplicaSet", "web", Some("Deployment/lies-pg"), set),
+            pod,
+        ];
+        ask_exactly("Database/lies", &objects, &calm())
+    };
+    let image = json!({"waiting": {"reason": "ImagePullBackOff", "message": "not found"}});
+    let waits = json!({"phase": "Pending", "containerStatuses": [{"name": "main", "state": image}]});
+    let answer = ask(owned_pod("web-a", &waits));
+    assert_eq!((answer.well, answer.exit_code()), (false, 5));
+    let says = "Database/lies is not ready: Pod/web-a cannot pull its image";
+    assert!(answer.sentence.starts_with(says), "{}", answer.sentence);
+    // Fewer than all may be enough for it.
+    let serves = json!({"phase": "Running", "conditions": [condition("Ready", "True", "", "")]});
+    assert!(ask(owned_pod("web-a", &serves)).well);
+}
+
+#[test]
+fn what_is_unknown_for_a_time_is_quoted_and_not_only_waited_for() {
+    let ask = |status: &str, since: &str, more: Value| {
+        let mut ready = condition("Ready", status, "NodeUnreachable", "primary has not answered");
+        ready["lastTransitionTime"] = since.into();
+        let status = json!({"conditions": [ready, more]});
+        let database = object("db.example.com/v1", "Database", "db", None, json!({"status": status}));
+        ask_exactly("Database/db", &[database], &calm()).root_cause.unwrap()
+    };
+    let other = condition("Synced", "True", "Synced", "");
+    for status in ["Unknown", "false"] {
+        let cause = ask(status, THEN, other.clone());
+        assert_eq!(cause.message, "primary has not answered");
+        assert!(cause.advice.starts_with("follow the message"), "{status}: {}", cause.advice);
+    }
+    let reconciling = condition("Reconciling", "True", "Progressing", "");
+    for (since, more) in [("2026-01-01T00:09:55Z", other), (THEN, reconciling)] {
+        assert!(ask("Unknown", since, more).is_progress, "{since}");
+    }
+}
