@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, objects, placement,
-    settings, text as words, unreported, walk, warnings,
+    settings, text as words, unreported, updates, walk, warnings,
 };
 use crate::{Node, dependents::labels_at};
 
@@ -109,6 +109,9 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.extend(contest::told(facts.asked).map(|told| told.message));
     }
     remarks.extend(contest::writers(facts));
+    let kept = facts.asked.all().filter_map(updates::withheld);
+    let kept = kept.filter(|kept| finding.is_none_or(|finding| finding.cause.object != kept.object));
+    remarks.extend(kept.map(|kept| format!("{} {}", kept.object, kept.meaning)));
     remarks.extend(placement::remarks(facts));
     remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
     remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));

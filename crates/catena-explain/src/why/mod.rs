@@ -23,6 +23,7 @@ mod settings;
 mod tests;
 mod text;
 mod unreported;
+mod updates;
 mod walk;
 mod warnings;
 

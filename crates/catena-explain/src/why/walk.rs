@@ -7,7 +7,7 @@ use catena_cluster::{Identity, State, text};
 
 use super::{
     Cause, Facts, Finding, Step, command, contest, controllers, deletion, edges, facts, leaf, objects,
-    settings, unreported,
+    settings, unreported, updates,
 };
 use crate::Node;
 
@@ -20,6 +20,7 @@ const MAX_WAYS: usize = 16;
 pub fn explain<'n>(asked: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let mut path = vec![asked];
     let cause = walk(&mut path, &mut HashMap::new(), facts)?;
+    let cause = updates::instead_of(cause, path.last().copied().unwrap_or(asked), facts);
     Some(Finding { cause, path })
 }
 

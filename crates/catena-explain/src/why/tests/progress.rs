@@ -94,3 +94,76 @@ fn below_a_child_that_nobody_reports_on_an_obstacle_is_told() {
     let starting = told(waiting("web-x", "ContainerCreating", ""));
     assert_eq!(starting, ("Rollout/web".into(), "NotReported".into()));
 }
+
+/// A set of two pods with this update strategy, below a deployment that waits for it.
+fn updated_by(kind: &str, strategy: &Value, numbers: &Value) -> Vec<kube::core::DynamicObject> {
+    let mut body = json!({"spec": {"replicas": 2, "updateStrategy": strategy}, "status": numbers});
+    body["status"]["observedGeneration"] = 1.into();
+    let web = deployment(not_ready("Progressing", "2 of 2 replicas are serving", Value::Null));
+    let pods = ["web-1", "web-2"].map(|name| {
+        let mut pod = serving(name);
+        pod.metadata.owner_references.as_mut().unwrap()[0].uid = format!("{kind}/web");
+        pod
+    });
+    [&[web, object("apps/v1", kind, "web", Some(WEB), body)][..], &pods].concat()
+}
+
+#[test]
+fn pods_that_their_update_strategy_keeps_are_not_waited_for() {
+    let stateful = json!({"replicas": 2, "readyReplicas": 2, "updatedReplicas": 0});
+    let daemons = json!({"desiredNumberScheduled": 2, "currentNumberScheduled": 2, "numberReady": 2});
+    let by_hand = json!({"type": "OnDelete"});
+    let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
+    for (kind, strategy, numbers, reason, advice) in [
+        ("StatefulSet", &by_hand, &stateful, "OnDelete", "kubectl -n shop delete pods"),
+        ("DaemonSet", &by_hand, &daemons, "OnDelete", "kubectl -n shop delete pods"),
+        ("StatefulSet", &partition, &stateful, "Partition", "lower"),
+    ] {
+        let (objects, set) = (updated_by(kind, strategy, numbers), format!("{kind}/web"));
+        let cause = ask_exactly(WEB, &objects, &calm()).root_cause.unwrap();
+        assert_eq!((cause.object.to_string(), cause.reason.as_str()), (set.clone(), reason));
+        assert!(cause.meaning.contains('2') && cause.advice.contains(advice), "{cause:?}");
+        // The set is ready by its own numbers, and is told beside.
+        let answer = ask_exactly(&set, &objects, &calm());
+        assert!(answer.well && answer.remarks.join("; ").contains(&cause.meaning), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_set_whose_pods_are_updated_or_still_to_be_made_is_not_said_to_keep_former_ones() {
+    let by_hand = json!({"type": "OnDelete"});
+    let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 1}});
+    for (strategy, numbers) in [
+        (&by_hand, json!({"replicas": 2, "readyReplicas": 2, "updatedReplicas": 2})),
+        (&by_hand, json!({"replicas": 1, "readyReplicas": 1, "updatedReplicas": 1})),
+        (&partition, json!({"replicas": 2, "readyReplicas": 2, "updatedReplicas": 0})),
+    ] {
+        let objects = updated_by("StatefulSet", strategy, &numbers);
+        let cause = ask_exactly(WEB, &objects, &calm()).root_cause.unwrap();
+        assert!(cause.is_progress || cause.reason == "Progressing", "{numbers}: {cause:?}");
+    }
+}
+
+#[test]
+fn a_pod_of_a_former_template_that_is_not_replaced_is_to_be_deleted() {
+    let told = |policy: &str, of: &str| {
+        let spec = json!({"replicas": 1, "podManagementPolicy": policy});
+        let status = json!({"observedGeneration": 1, "replicas": 1, "updateRevision": "db-new"});
+        let set = object("apps/v1", "StatefulSet", "db", None, json!({"spec": spec, "status": status}));
+        let mut pod = waiting("db-0", "ImagePullBackOff", "not found");
+        pod.metadata.owner_references.as_mut().unwrap()[0].uid = "StatefulSet/db".into();
+        pod.metadata.labels = Some([("controller-revision-hash".into(), of.into())].into());
+        let objects = [set, pod];
+        let [of_set, of_pod] =
+            ["StatefulSet/db", "Pod/db-0"].map(|asked| ask_exactly(asked, &objects, &calm()).root_cause);
+        assert_eq!(of_set, of_pod);
+        let cause = of_set.unwrap();
+        format!("{}: {}", cause.meaning, cause.advice)
+    };
+    let former = told("OrderedReady", "db-old");
+    assert!(former.starts_with("cannot pull its image") && former.contains("StatefulSet/db"), "{former}");
+    assert!(former.contains("kubectl -n shop delete pod db-0"), "{former}");
+    for (policy, of) in [("OrderedReady", "db-new"), ("Parallel", "db-old")] {
+        assert!(told(policy, of).contains("correct the image"), "{policy}, {of}");
+    }
+}
