@@ -99,10 +99,10 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             remarks.extend(above().filter_map(|node| deletion::held_for_backup(node)));
             let at = finding.path.last().filter(|node| node.identity == finding.cause.object);
             let at = at.filter(|node| node.identity.group().contains('.'));
-            remarks.extend(
-                at.into_iter()
-                    .flat_map(|node| phases(node).map(|phase| format!("{}: {phase}", node.identity))),
-            );
+            remarks.extend(at.into_iter().flat_map(|node| {
+                let words = objects::conditions_told(node).chain(phases(node));
+                words.map(|words| format!("{}: {words}", node.identity))
+            }));
         }
     }
     if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {

@@ -2,7 +2,7 @@
 //! compared with the numbers of the same object and with its pods.
 
 use catena_api::{command::BOUND, keys};
-use catena_cluster::{Identity, State, conditions, replicas, run_record, text};
+use catena_cluster::{Health, Identity, State, conditions, replicas, run_record, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
@@ -76,11 +76,34 @@ fn owns_pods(identity: &Identity) -> bool {
 }
 
 /// Parts of words that mean nothing good in any project.
-const BAD: [&str; 6] = ["Degraded", "Error", "Failed", "Invalid", "Pressure", "Unavailable"];
+const BAD: [&str; 6] = ["degraded", "error", "failed", "invalid", "pressure", "unavailable"];
+/// Conditions that are true of whatever is well.
+const GOOD: [&str; 3] = ["AbleToScale", "Healthy", "ScalingActive"];
 
 /// Whether some words mean nothing good.
 pub fn is_bad(words: &str) -> bool {
+    let words = words.to_lowercase();
     BAD.iter().any(|bad| words.contains(bad))
+}
+
+/// The report of an object that it is not well, where its kind has no usual word for readiness.
+pub fn complaint(node: &Node) -> Option<Health> {
+    let against = conditions(&node.object).into_iter().find(|found| match found.status.as_str() {
+        "True" => is_bad(&found.type_),
+        // An autoscaler rests while its target is scaled to zero.
+        status => status == "False" && GOOD.contains(&&*found.type_) && found.reason != "ScalingDisabled",
+    });
+    let said = |field: &&str| text(&node.object, &format!("/status/{field}")).filter(|said| !said.is_empty());
+    let message = ["health/message", "operationState/message", "message", "reason"].iter().find_map(said);
+    let is_unready = message.is_some() && node.object.data["status"]["ready"] == false;
+    let words = ["health/status", "phase", "state"].iter().filter_map(said).find(|said| is_bad(said));
+    let health = if let Some(found) = against {
+        Health::said(State::Stuck, &found)
+    } else {
+        let reason = words.or(is_unready.then_some("NotReady"))?;
+        Health::new(State::Stuck, reason, message.unwrap_or_default())
+    };
+    (node.health.state == State::Present).then_some(health)
 }
 
 /// The conditions that speak against an object, and, if its state says no more, those that are not true.
@@ -89,6 +112,8 @@ pub fn conditions_told(node: &Node) -> impl Iterator<Item = String> {
     let telling = conditions(&node.object)
         .into_iter()
         .filter(move |found| if found.status == "True" { is_bad(&found.type_) } else { says_no_more });
+    // An autoscaler says so of each target that runs.
+    let telling = telling.filter(|found| found.type_ != "ScaledToZero");
     telling.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
         let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
         format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
@@ -191,7 +216,7 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
         .filter(|child| !is_command(child) && !is_replaced(child, node))
         .filter(|child| {
             let is_open = !child.health.state.is_healthy() || has_unhealthy_dependents(child);
-            is_open || contradiction(child, facts).is_some()
+            is_open || complaint(child).is_some() || contradiction(child, facts).is_some()
         })
         .collect();
     children.sort_by_key(rank);

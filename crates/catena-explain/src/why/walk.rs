@@ -75,7 +75,9 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let blocker = edges::blocker(node);
     let is_healthy = node.health.state.is_healthy();
     let is_blocked = node.health.state == State::Present && blocker.is_some();
-    if is_healthy && !objects::has_unhealthy_dependents(node) && !is_blocked && doubt.is_none() {
+    let unwell = objects::complaint(node).map(|health| Node { health, ..node.clone() });
+    let is_well = is_healthy && unwell.is_none();
+    if is_well && !objects::has_unhealthy_dependents(node) && !is_blocked && doubt.is_none() {
         // A Job of a schedule runs for a time: only what keeps its pod from running is news.
         let runs = |pod: &Node| text(&pod.object, "/status/phase") == Some("Running");
         let is_starting = |below: &Node| {
@@ -107,7 +109,7 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     step.ways.extend(objects::unhealthy_children(node, facts).map(|child| vec![child]));
     step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
     let cause = || match (doubt, blocker) {
-        _ if !is_healthy => Some(leaf::own(node, facts)),
+        _ if !is_well => Some(leaf::own(unwell.as_ref().unwrap_or(node), facts)),
         (Some(doubt), _) => {
             let stale = controllers::controller_of(&node.identity);
             let stale = stale.and_then(|controller| facts.not_running(&node.identity, controller));

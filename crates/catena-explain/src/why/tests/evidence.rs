@@ -133,7 +133,10 @@ fn words_that_only_another_project_knows_are_quoted() {
     let answer = ask("Shop/web", &[object("example.com/v1", "Shop", "web", None, status)], &calm());
     assert_eq!(
         answer.remarks,
-        ["it reports Synced False: ComparisonError, no such revision", "its status.phase is Degraded"]
+        [
+            "Shop/web: it reports Synced False: ComparisonError, no such revision",
+            "Shop/web: its status.phase is Degraded",
+        ]
     );
     // A renewal fails while the present certificate is valid.
     let valid = json!({"status": {"conditions": [condition("Ready", "True", "Ready", "")]}});

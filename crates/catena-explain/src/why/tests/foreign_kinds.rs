@@ -309,3 +309,36 @@ fn what_is_unknown_for_a_time_is_quoted_and_not_only_waited_for() {
         assert!(ask("Unknown", since, more).is_progress, "{since}");
     }
 }
+
+/// The exit code 0 means that it is known to need no attention.
+#[test]
+fn an_object_that_reports_to_be_unwell_is_not_well_in_whatever_words() {
+    let ask = |status: Value| {
+        let shop = object("example.com/v1", "Shop", "web", None, json!({"status": status}));
+        ask_exactly("Shop/web", &[shop], &calm())
+    };
+    let says = |type_: &str, status: &str, reason: &str| json!({"conditions": [condition(type_, status, reason, "as it says")]});
+    for (status, reason) in [
+        (json!({"health": {"status": "Degraded", "message": "as it says"}}), "Degraded"),
+        (json!({"state": "error", "message": "as it says"}), "error"),
+        (json!({"ready": false, "message": "as it says"}), "NotReady"),
+        (says("Healthy", "False", "QuorumLost"), "QuorumLost"),
+        (says("ReconcileError", "True", "NoAccess"), "NoAccess"),
+        (says("InvalidSpec", "True", ""), "NotReady"),
+        (says("ScalingActive", "False", "FailedGetScale"), "FailedGetScale"),
+    ] {
+        let answer = ask(status);
+        assert_eq!((answer.well, answer.exit_code()), (false, 5), "{reason}");
+        let cause = answer.root_cause.unwrap();
+        assert_eq!((cause.reason.as_str(), cause.message.as_str()), (reason, "as it says"));
+        assert!(cause.advice.starts_with("follow the message"), "{reason}: {}", cause.advice);
+    }
+    for status in [
+        says("ScaledToZero", "False", "NotScaledToZero"),
+        says("ScalingActive", "False", "ScalingDisabled"),
+        says("Healthy", "True", "Healthy"),
+        json!({"ready": true, "state": "active", "message": "as it says"}),
+    ] {
+        assert!(ask(status.clone()).well, "{status}");
+    }
+}

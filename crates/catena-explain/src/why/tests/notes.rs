@@ -23,7 +23,7 @@ fn what_an_object_says_against_itself_is_told_beside_its_readiness() {
     let well = condition("Ready", "True", "Ready", "");
     let bad = |type_: &str| condition(type_, "True", "Why", "as it says");
     for (status, words) in [
-        (json!({"conditions": [bad("InvalidSpec")]}), "it reports InvalidSpec True: Why, as it says"),
+        (json!({"conditions": [well, bad("InvalidSpec")]}), "it reports InvalidSpec True: Why, as it says"),
         (json!({"conditions": [well, bad("Degraded")]}), "it reports Degraded True: Why, as it says"),
         (
             json!({"conditions": [well], "health": {"status": "Degraded"}}),
