@@ -6,8 +6,12 @@ use catena_api::keys;
 use catena_cluster::{condition, list, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
-use kube::ResourceExt;
-use serde_json::Value;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::{
+    ResourceExt,
+    core::{Selector, SelectorExt},
+};
+use serde_json::{Value, json};
 
 use super::{Cause, Facts, edges, reasons, warnings};
 use crate::Node;
@@ -16,12 +20,18 @@ use crate::Node;
 const MAX_NAMES: usize = 3;
 /// The obstacle of nodes that the pod is not meant for: if others have another one, it is right that some do not match.
 const SELECTOR: &str = "selector";
+/// The required node affinity of a pod, of which a node has to meet one term.
+const TERMS: &str =
+    "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+/// The beginning of the taints that Kubernetes sets on nodes with a trouble, and removes with it.
+const SICK: &str = "node.kubernetes.io/";
+
 /// Why a pod fits on no node, as far as these are the nodes of the cluster.
 pub fn unschedulable(pod: &Node, nodes: &[Node]) -> Cause {
     let obstacles = obstacles(&pod.health.message);
     let remedies = remedies(obstacles);
     // The scheduler counts nodes, and names neither them nor, today, their taints.
-    let (mut cordoned, mut tainted, mut closed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cordoned, mut tainted, mut sick, mut closed) = (vec![], vec![], vec![], vec![]);
     if remedies.iter().any(|remedy| remedy.contains('{')) {
         for node in nodes.iter().filter(|node| selects(pod, node)) {
             let name = node.identity.name.as_str();
@@ -29,10 +39,14 @@ pub fn unschedulable(pod: &Node, nodes: &[Node]) -> Cause {
                 cordoned.push(name);
                 closed.push(format!("{name} is cordoned"));
             } else if let Some(taint) = untolerated(pod, node) {
-                tainted.push(name);
+                if taint.starts_with(SICK) { &mut sick } else { &mut tainted }.push(name);
                 closed.push(format!("{name} has the taint {taint}"));
             }
         }
+    }
+    if nodes.is_empty() {
+        cordoned.push("NODE");
+        if obstacles.contains(SICK) { &mut sick } else { &mut tainted }.push("NODE");
     }
     let reason = &pod.health.reason;
     let cause = Cause::described(&pod.identity, reason, reasons::describe("Unschedulable"));
@@ -47,14 +61,14 @@ pub fn unschedulable(pod: &Node, nodes: &[Node]) -> Cause {
     }
     let cause = cause.meaning(meaning).message(&pod.health.message).since(pod.health.since);
     // A node that the pod does not ask for can stay closed.
-    let closed = [("{cordoned}", cordoned), ("{tainted}", tainted)];
+    let closed = [("{cordoned}", cordoned), ("{tainted}", tainted), ("{sick}", sick)];
     let is_in_vain = |remedy: &str| closed.iter().any(|(place, of)| of.is_empty() && remedy.contains(place));
-    let helpful = remedies.into_iter().filter(|remedy| nodes.is_empty() || !is_in_vain(remedy));
-    let two = helpful.take(2).collect::<Vec<_>>().join("; ");
-    if two.is_empty() {
+    let helpful = remedies.into_iter().filter(|remedy| !is_in_vain(remedy));
+    let first = helpful.take(MAX_NAMES).collect::<Vec<_>>().join("; ");
+    if first.is_empty() {
         return cause;
     }
-    cause.advice(closed.iter().fold(two, |two, (place, of)| two.replace(place, &names(of))))
+    cause.advice(closed.iter().fold(first, |first, (place, of)| first.replace(place, &names(of))))
 }
 
 /// The remedies, that of the obstacle on the most nodes first, and that of the selector last.
@@ -82,17 +96,24 @@ fn obstacles(message: &str) -> &str {
 }
 
 fn names(of: &[&str]) -> String {
-    if of.is_empty() { "NODE".to_owned() } else { of[..of.len().min(MAX_NAMES)].join(" ") }
+    of[..of.len().min(MAX_NAMES)].join(" ")
 }
 
-/// Whether a node has the labels of the node selector of a pod.
+/// Whether a node has what the node selector and the required node affinity of a pod ask for.
 fn selects(pod: &Node, node: &Node) -> bool {
-    let wanted = pod.object.data.pointer("/spec/nodeSelector").and_then(Value::as_object);
-    let labels = node.object.metadata.labels.as_ref();
-    wanted
-        .into_iter()
-        .flatten()
-        .all(|(key, value)| labels.and_then(|labels| labels.get(key)).map(String::as_str) == value.as_str())
+    let mut has = node.object.labels().clone();
+    has.insert("metadata.name".to_owned(), node.identity.name.clone());
+    let meets = |asked: Value| {
+        let asked = serde_json::from_value::<LabelSelector>(asked).ok();
+        // `Gt` and `Lt`, which selectors of labels do not know, are taken to be met.
+        asked.and_then(|asked| Selector::try_from(asked).ok()).is_none_or(|asked| asked.matches(&has))
+    };
+    let meets_term = |term: &Value| {
+        ["matchExpressions", "matchFields"].iter().all(|part| meets(json!({"matchExpressions": term[part]})))
+    };
+    let mut terms = list(&pod.object, TERMS).peekable();
+    meets(json!({"matchLabels": pod.object.data["spec"]["nodeSelector"]}))
+        && (terms.peek().is_none() || terms.any(meets_term))
 }
 
 /// The key of the first taint of a node that keeps a pod away.

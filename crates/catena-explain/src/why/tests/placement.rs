@@ -205,7 +205,7 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
         says(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }.",
             "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }; n2 has the taint node.kubernetes.io/disk-pressure (",
-            "see why it has the taint (kubectl describe node n2)",
+            "have the node repaired, whose taint tells its trouble: kubectl describe node n2",
             vec![tainted("node.kubernetes.io/disk-pressure")],
         ),
         says(
@@ -223,7 +223,7 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
         says(
             "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.",
             "BasicDeployment/web is not ready: Pod/web-x fits on no node: 3 node(s) didn't match Pod's node affinity/selector (",
-            "node selector in the pod template",
+            "correct the node selector or the node affinity",
             vec![],
         ),
         says(
@@ -292,7 +292,60 @@ fn a_closed_node_that_the_pod_does_not_ask_for_is_no_remedy() {
     let taint = json!({"spec": {"taints": [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]}});
     let nodes = vec![node("control", taint), node("n1", json!({}))];
     let cause = ask(WEB, &objects, &with(vec![], nodes, vec![])).root_cause.unwrap();
-    assert_eq!(cause.advice, "correct the node selector in the pod template, or label a node");
+    assert_eq!(cause.advice, OF_SELECTOR);
+}
+
+const OF_SELECTOR: &str =
+    "correct the node selector or the node affinity in the pod template, or label a node";
+
+#[test]
+fn a_closed_node_that_the_affinity_of_a_pod_excludes_is_no_remedy() {
+    let taint = |key: &str| json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
+    let mut labelled = node("n4", json!({"spec": {"unschedulable": true}}));
+    labelled.metadata.labels = Some([("disktype".to_owned(), "ssd".to_owned())].into());
+    let closed = [node("n1", taint("dedicated")), node("n2", json!({"spec": {"unschedulable": true}}))];
+    let message = "0/4 nodes are available: 1 node(s) were unschedulable, 1 node(s) had untolerated taint(s), 2 node(s) didn't match Pod's node affinity/selector.";
+    let asks = |terms: Value, nodes: &[DynamicObject]| {
+        let mut objects = unschedulable(message);
+        objects[2].data["spec"]["affinity"]["nodeAffinity"] =
+            json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
+        ask(WEB, &objects, &with(vec![], nodes.to_vec(), vec![])).root_cause.unwrap()
+    };
+    let ssd = json!({"matchExpressions": [{"key": "disktype", "operator": "In", "values": ["ssd"]}]});
+    let named = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n4"]}]});
+    for terms in [json!([ssd]), json!([named]), json!([named, ssd])] {
+        let cause = asks(terms.clone(), &closed);
+        assert_eq!(cause.advice, OF_SELECTOR, "{terms}");
+        assert!(!cause.meaning.contains("n1") && !cause.meaning.contains("n2"), "{}", cause.meaning);
+        let all = [&closed[..], std::slice::from_ref(&labelled)].concat();
+        let cause = asks(terms.clone(), &all);
+        assert!(cause.meaning.ends_with("; n4 is cordoned"), "{terms}: {}", cause.meaning);
+    }
+    // Where nodes may not be read, no obstacle is left out.
+    let unread = asks(json!([ssd]), &[]).advice;
+    assert!(unread.contains("uncordon NODE") && unread.ends_with(OF_SELECTOR), "{unread}");
+}
+
+#[test]
+fn nobody_is_told_to_tolerate_the_trouble_of_a_node() {
+    let unnamed = "0/2 nodes are available: 2 node(s) had untolerated taint(s).";
+    let advice = |message: &str, keys: &[&str]| {
+        let taint = |key: &&str| json!({"spec": {"taints": [{"key": key, "effect": "NoSchedule"}]}});
+        let nodes = keys.iter().map(|key| node(key.split('/').next_back().unwrap(), taint(key))).collect();
+        ask(WEB, &unschedulable(message), &with(vec![], nodes, vec![])).root_cause.unwrap().advice
+    };
+    for name in ["disk-pressure", "memory-pressure", "pid-pressure", "not-ready", "unreachable"] {
+        let key = format!("node.kubernetes.io/{name}");
+        let sick = advice(unnamed, &[&key]);
+        assert_eq!(
+            sick,
+            format!("have the node repaired, whose taint tells its trouble: kubectl describe node {name}")
+        );
+        let named = unnamed.replace("taint(s)", &format!("taint {{{key}: }}"));
+        assert!(!advice(&named, &[]).contains("tolerate"), "{}", advice(&named, &[]));
+    }
+    let both = advice(unnamed, &["node.kubernetes.io/not-ready", "dedicated"]);
+    assert!(both.contains("kubectl describe node not-ready; tolerate") && both.contains("node dedicated)"));
 }
 
 /// Present schedulers name no taints, and count them also for nodes that the pod does not ask for.
