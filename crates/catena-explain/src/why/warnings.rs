@@ -9,7 +9,7 @@ use catena_terminal::age;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 
-use super::{Facts, Warning};
+use super::{Facts, Warning, edges};
 use crate::Node;
 
 /// More would hide the newest.
@@ -25,6 +25,7 @@ pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f
     let state_began = node.health.since.max(content_changed(node));
     let started = last_start(node);
     let is_current = move |warning: &&Warning| match (warning.at, state_began) {
+        _ if warning.reason == "FailedScheduling" && edges::node_of(node).is_some() => false,
         _ if OF_START.contains(&&*warning.reason) && started.is_some() && warning.at <= started => false,
         (Some(at), Some(since)) => since.duration_since(at) <= LEAD_TIME,
         _ => true,

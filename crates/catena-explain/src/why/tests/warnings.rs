@@ -129,6 +129,19 @@ fn a_warning_about_the_start_of_a_pod_explains_nothing_once_a_container_has_star
 }
 
 #[test]
+fn a_pod_that_has_its_node_is_not_told_to_have_none() {
+    let told = |spec: Value| {
+        let mut pod = pod("web-x", json!({"phase": "Pending"}));
+        pod.data["spec"] = spec;
+        let surroundings = warned("Pod/web-x", &[("FailedScheduling", "0/7 nodes are available")]);
+        ask(WEB, &blocked_by_pod(pod, "NotReady"), &surroundings).root_cause.unwrap()
+    };
+    let starts = told(json!({"nodeName": "n1"}));
+    assert!(starts.is_progress && !starts.message.contains("0/7"), "{starts:?}");
+    assert_eq!(told(json!({})).message, "0/7 nodes are available");
+}
+
+#[test]
 fn a_warning_about_a_former_spec_does_not_explain_the_silence_on_the_present_one() {
     let changed = |time: &str| {
         let entry = json!({"manager": "kubectl", "time": time, "fieldsV1": {"f:spec": {}}});
