@@ -29,9 +29,17 @@ impl Facts<'_> {
     /// for something else before.
     pub fn not_running(&self, object: &Identity, controller: &str) -> Option<Cause> {
         let Verdict::Down(down) = self.verdict(controller) else { return None };
-        let is_deployed = self.surroundings.controllers.may_be_deployed(controller);
-        let case = if is_deployed { "not running" } else { "not installed" };
-        let names = [("{controller}", controller), ("{down}", &down)];
+        let all = &self.surroundings.controllers;
+        let first = all.seen.iter().find(|seen| seen.controller == controller);
+        let scaled = first.filter(|seen| seen.pods == Some((0, 0)));
+        let case = match scaled {
+            Some(_) => "scaled to 0",
+            None if all.may_be_deployed(controller) => "not running",
+            None => "not installed",
+        };
+        let (place, name) = scaled.map_or(("", ""), |seen| (&seen.namespace, &seen.name));
+        let names =
+            [("{controller}", controller), ("{down}", &down), ("{place}", place), ("{deployment}", name)];
         Some(Cause::with(object, NOT_RUNNING).in_case(case, &names))
     }
 }
