@@ -111,7 +111,7 @@ impl Cause {
     /// The same reason, such as `Forbidden`, comes from different gatekeepers, which only the message tells apart: it has the
     /// words of the API server, which are the same for all kinds.
     pub fn refused(object: &Identity, reason: &str, message: &str) -> Option<Self> {
-        let (row, name) = reasons::gatekeeper(object, message)?;
+        let (row, name) = reasons::gatekeeper(object, &format!("{reason}: {message}"))?;
         let cause = Self::described(object, reason, Some(row)).message(message);
         Some(if name.is_empty() { cause } else { cause.meaning(format!("{} ({name})", row.meaning)) })
     }

@@ -18,7 +18,10 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
         ("", "Pod") if is_overlooked(node, facts) => {
             let scheduler = text(&node.object, "/spec/schedulerName").unwrap_or("default-scheduler");
             let cause = Cause::with(&node.identity, "NotScheduled").since(node.created);
-            cause.in_case("silent scheduler", &[("{scheduler}", scheduler)])
+            // A scheduler says nothing about a pod whose claims do not exist.
+            let needs_claims = list(&node.object, "/spec/resourceClaims").next().is_some();
+            let case = if needs_claims { "resource claims" } else { "silent scheduler" };
+            cause.in_case(case, &[("{scheduler}", scheduler)])
         }
         ("", "Pod") if edges::needs_nodes(node) => {
             placement::unschedulable(node, &facts.surroundings.related.nodes)
@@ -39,7 +42,7 @@ fn is_overlooked(pod: &Node, facts: &Facts) -> bool {
     let is_scheduled = condition(&pod.object, "PodScheduled").is_some();
     let is_seen = is_scheduled || pod.object.data.pointer("/status/containerStatuses").is_some();
     let waits = pod.health.reason == "Starting" && edges::node_of(pod).is_none() && !is_seen;
-    waits && !is_new(pod, facts)
+    waits && !is_new(pod, facts) && warnings::current(pod, facts).next().is_none()
 }
 
 /// The message of an object, or an Event about it.

@@ -105,8 +105,11 @@ pub fn gatekeeper(object: &Identity, message: &str) -> Option<(&'static Row, Str
     by_words("writes").or_else(|| by_words("pods")).or_else(by_field).or_else(by_right)
 }
 
-/// The part of a message at NAME of these words; empty if they have no NAME.
+/// The part of a message at NAME of these words; empty if they have no NAME. " … " stands for any words.
 fn named<'m>(words: &str, message: &'m str) -> Option<&'m str> {
+    if let Some((words, more)) = words.split_once(" … ") {
+        return named(words, message).filter(|_| message.contains(more));
+    }
     match words.split_once("NAME") {
         Some((before, after)) => Some(message.split_once(before)?.1.split_once(after)?.0),
         None => message.contains(words).then_some(""),

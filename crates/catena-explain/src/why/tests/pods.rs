@@ -66,6 +66,60 @@ fn each_trouble_of_a_pod_has_a_sentence_and_an_advice_of_its_own() {
             "correct the image",
         ),
         scene(
+            "a limited registry",
+            waits("ErrImagePull", "pulling image: 429 Too Many Requests - toomanyrequests: too many pulls"),
+            "BasicDeployment/web is not ready: Pod/web-x cannot pull its image, because the registry limits",
+            "a pull secret in spec.parameters",
+        ),
+        scene(
+            "a registry that is down",
+            waits("ImagePullBackOff", "unexpected status from HEAD request: 503 Service Unavailable"),
+            "BasicDeployment/web is not ready: Pod/web-x cannot pull its image, because the registry does not",
+            "the pull is retried",
+        ),
+        scene(
+            "a full disk",
+            waits("ErrImagePull", "write /var/lib/containerd/x: no space left on device"),
+            "BasicDeployment/web is not ready: Pod/web-x cannot pull its image, because the disk",
+            "free space on the node",
+        ),
+        scene(
+            "a registry that is not trusted",
+            waits("ErrImagePull", "x509: certificate signed by unknown authority"),
+            "BasicDeployment/web is not ready: Pod/web-x cannot pull its image, because its node does not trust",
+            "container runtime of the nodes",
+        ),
+        scene(
+            "a container that says the same of others",
+            container(
+                &back_off,
+                &json!({"terminated": {"reason": "Error", "exitCode": 1, "message": "x509: unknown authority"}}),
+            ),
+            "BasicDeployment/web is not ready: Pod/web-x has a container that exits again and again",
+            "logs web-x --previous",
+        ),
+        scene(
+            "a command that is not there",
+            waits("RunContainerError", "exec: \"/srv/web\": no such file or directory"),
+            "BasicDeployment/web is not ready: Pod/web-x has a container that cannot be started",
+            "correct its command",
+        ),
+        scene(
+            "a command that is not there, between two attempts",
+            container(
+                &back_off,
+                &json!({"terminated": {"reason": "StartError", "exitCode": 128, "message": "no such file"}}),
+            ),
+            "BasicDeployment/web is not ready: Pod/web-x has a container that cannot be started",
+            "correct its command",
+        ),
+        scene(
+            "a path below a volume that cannot be made",
+            waits("CreateContainerConfigError", "failed to prepare subPath for volumeMount \"cfg\""),
+            "BasicDeployment/web is not ready: Pod/web-x has a container that cannot be created",
+            "follow the message",
+        ),
+        scene(
             "a Secret that is not there",
             waits("CreateContainerConfigError", "secret \"db\" not found"),
             "BasicDeployment/web is not ready: Pod/web-x has a container that cannot be created",
@@ -193,6 +247,31 @@ fn each_refusal_has_a_sentence_and_an_advice_of_its_own() {
             "pods of the webhook",
         ),
         (
+            "failed calling webhook \"a.example.com\": failed to call webhook: Post \"https://a.b.svc:443/?timeout=10s\": tls: failed to verify certificate: x509: certificate has expired",
+            "BasicDeployment/web needs a webhook whose certificate is not trusted (a.example.com)",
+            "renew its certificate",
+        ),
+        (
+            "failed calling webhook \"a.example.com\": failed to call webhook: an error on the server (\"no\") has prevented the request from succeeding",
+            "BasicDeployment/web needs a webhook that answers with an error (a.example.com)",
+            "read the logs of the webhook",
+        ),
+        (
+            "failed calling webhook \"a.example.com\": failed to call webhook: the server could not find the requested resource",
+            "BasicDeployment/web needs a webhook that answers with an error (a.example.com)",
+            "check the path",
+        ),
+        (
+            "conversion webhook for a.example/v1, Kind=A failed: Post \"https://a.b.svc:443/\": x509: certificate signed by unknown authority",
+            "BasicDeployment/web needs a webhook whose certificate is not trusted (a.example/v1)",
+            "correct caBundle",
+        ),
+        (
+            "conversion webhook for a.example/v1, Kind=A failed: couldn't get version/kind; json parse error: invalid character '<'",
+            "BasicDeployment/web needs a webhook that answers with an error (a.example/v1)",
+            "check the path",
+        ),
+        (
             "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
             "BasicDeployment/web has a write refused by a ValidatingAdmissionPolicy (p)",
             "message of the policy",
@@ -245,6 +324,17 @@ fn what_keeps_a_pod_from_starting_is_told_instead_of_waiting_for_it() {
     let overlooked = ask(&pending(json!({"phase": "Pending"})), &calm());
     assert_eq!(overlooked.reason, "NotScheduled");
     assert!(overlooked.meaning.contains("default-scheduler"), "{}", overlooked.meaning);
+    let mut claims = pending(json!({"phase": "Pending"}));
+    claims.data["spec"] = json!({"resourceClaims": [{"name": "gpu", "resourceClaimName": "shared-gpu"}]});
+    let template = "failed to create ResourceClaim: resourceclaimtemplate \"single-gpu\" not found";
+    let refused = ask(&claims, &warned("FailedResourceClaimCreation", template));
+    assert_eq!(
+        (refused.reason.as_str(), refused.message.as_str()),
+        ("FailedResourceClaimCreation", template)
+    );
+    assert!(refused.advice.contains("create the ResourceClaimTemplate"), "{}", refused.advice);
+    let claims = ask(&claims, &calm());
+    assert!(claims.advice.contains("kubectl -n shop get resourceclaims"), "{}", claims.advice);
     let gated = ask(&pending(gated), &calm());
     assert_eq!((gated.reason.as_str(), gated.message.as_str()), ("ReadinessGatesNotReady", gate));
 }
