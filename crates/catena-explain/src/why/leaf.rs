@@ -1,7 +1,9 @@
 //! The cause that lies with an object itself, in its own words or in those of a Warning about it.
 
-use catena_cluster::{State, condition, conditions, list, text};
-use jiff::SignedDuration;
+use std::ops::RangeInclusive;
+
+use catena_cluster::{State, condition, conditions, last_words, list, text};
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::{Cause, Facts, Warning, controllers, edges, placement, reasons, warnings};
@@ -11,6 +13,11 @@ use crate::Node;
 const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);
 /// A controller that has begun something may not know yet how it ends.
 const UNKNOWN_GRACE: SignedDuration = SignedDuration::from_mins(1);
+
+/// After this time, the kubelet restarts a container at once again.
+const RECOVERY: SignedDuration = SignedDuration::from_mins(10);
+/// The exit codes with which a container reports an error; a higher one is that of a signal.
+const ERRORS: RangeInclusive<i64> = 1..=128;
 
 /// The cause at an object that is not well.
 pub fn own(node: &Node, facts: &Facts) -> Cause {
@@ -79,7 +86,8 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         _ if reason.is_empty() => "NotReady",
         _ => reason,
     };
-    let mut cause = at_container(Cause::reported(&node.identity, reason, &message).since(health.since), node);
+    let mut cause =
+        at_container(Cause::reported(&node.identity, reason, &message).since(health.since), node, facts.now);
     if let Some(warning) = warning.filter(|_| cause.advice.is_empty() || cause.is_progress) {
         // What somebody warns of is no mere progress.
         if !message.contains(&warning.message) {
@@ -94,12 +102,12 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     cause
 }
 
-/// Whether a container of a pod reported an error when it ended: a code above 128 is that of a signal.
+/// Whether a container of a pod reported an error when it ended.
 fn has_failed_itself(pod: &Node) -> bool {
     let all = list(&pod.object, "/status/initContainerStatuses")
         .chain(list(&pod.object, "/status/containerStatuses"));
     let mut codes = all.filter_map(|container| container.pointer("/lastState/terminated/exitCode")?.as_i64());
-    codes.any(|code| (1..=128).contains(&code))
+    codes.any(|code| ERRORS.contains(&code))
 }
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
@@ -130,21 +138,32 @@ fn usual(node: &Node, facts: &Facts) -> &'static str {
 
 /// The cause that a pod reports, with the container that keeps it from serving: its name where a pod has several, and the
 /// memory limit that it exceeds.
-fn at_container(mut cause: Cause, pod: &Node) -> Cause {
+fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
     let list = |pointer: &str| list(&pod.object, pointer);
     let of_init = list("/status/initContainerStatuses").map(|container| (container, true));
     let all: Vec<_> =
         list("/status/containerStatuses").map(|container| (container, false)).chain(of_init).collect();
     let first = |is_it: fn(&Value) -> bool| all.iter().find(|(container, _)| is_it(container));
-    let Some(&(container, is_init)) = first(cannot_start).or_else(|| first(has_failed)) else { return cause };
+    let again = || all.iter().find(|(container, _)| fails_again(container, now));
+    let Some(&(container, is_init)) = first(cannot_start).or_else(|| first(has_failed)).or_else(again) else {
+        return cause;
+    };
+    let runs = container["state"]["running"].is_object();
+    if let Some(row) = reasons::describe("CrashLoopBackOff").filter(|_| runs) {
+        let said = container.pointer("/lastState/terminated/message");
+        if let Some(said) = said.and_then(|said| last_words(said.as_str()?)) {
+            cause.message = format!("its last run said: {said}\n{}", cause.message);
+        }
+        cause = Cause { is_progress: false, ..cause.meaning(&row.meaning).advice(&row.remedy) };
+    }
     let name = container["name"].as_str().unwrap_or_default();
     let is_one_of_several = is_init || list("/spec/containers").count() > 1;
     if is_one_of_several {
         cause.advice = cause.advice.replace(" logs {name}", &format!(" logs {{name}} --container {name}"));
     }
-    // Unless it waits for its restart, the end of its last run does not keep it from running.
-    let state =
-        if container["state"]["waiting"]["reason"] == "CrashLoopBackOff" { "lastState" } else { "state" };
+    // Unless it ends again and again, the end of its last run does not keep it from running.
+    let ends_again = runs || container["state"]["waiting"]["reason"] == "CrashLoopBackOff";
+    let state = if ends_again { "lastState" } else { "state" };
     let is_killed = container[state]["terminated"]["reason"] == "OOMKilled";
     if let Some(row) = reasons::describe("OOMKilled").filter(|_| is_killed) {
         let specs = list("/spec/initContainers").chain(list("/spec/containers"));
@@ -165,4 +184,14 @@ fn cannot_start(container: &Value) -> bool {
 
 fn has_failed(container: &Value) -> bool {
     container.pointer("/state/terminated/exitCode").is_some_and(|code| *code != 0)
+}
+
+/// Whether a container that runs, and is not ready, has failed by itself again and again, the last time not long ago.
+fn fails_again(container: &Value, now: Timestamp) -> bool {
+    let started = container.pointer("/state/running/startedAt").and_then(|at| at.as_str()?.parse().ok());
+    let is_new = started.is_some_and(|started| now.duration_since(started) < RECOVERY);
+    let ended = &container["lastState"]["terminated"];
+    let has_failed = ended["exitCode"].as_i64().is_some_and(|code| ERRORS.contains(&code));
+    let is_unready = container["ready"] != true && container["restartCount"].as_i64() > Some(2);
+    is_new && is_unready && (has_failed || ended["reason"] == "OOMKilled")
 }

@@ -173,6 +173,50 @@ fn a_crash_loop_is_told_with_the_last_words_of_the_container() {
 }
 
 #[test]
+fn a_container_that_fails_again_and_again_is_told_so_also_while_it_runs() {
+    let told = |list: &str, started: &str, last: Value| {
+        let container = json!({
+            "name": "main", "ready": false, "restartCount": 40,
+            "state": {"running": {"startedAt": started}}, "lastState": {"terminated": last},
+        });
+        let phase = if list == "containerStatuses" { "Running" } else { "Pending" };
+        let unready = condition("Ready", "False", "ContainersNotReady", "unready: [main]");
+        let mut pod = pod("web-x", json!({"phase": phase, "conditions": [unready], (list): [container]}));
+        pod.data["spec"] = json!({"nodeName": "n1"});
+        let back_off = Warning {
+            about: "Pod/web-x".into(),
+            reason: "BackOff".into(),
+            message: "Back-off restarting failed container main".into(),
+            at: THEN.parse().ok(),
+            ..Warning::default()
+        };
+        let surroundings = Surroundings { warnings: vec![back_off], ..calm() };
+        ask(WEB, &blocked_by_pod(pod, "NotReady"), &surroundings).root_cause.unwrap()
+    };
+    let error = json!({"reason": "Error", "exitCode": 1, "message": "no database at db:5432"});
+    for (list, advice) in [
+        ("containerStatuses", "kubectl -n shop logs web-x --previous"),
+        ("initContainerStatuses", "kubectl -n shop logs web-x --container main --previous"),
+    ] {
+        let crashes = told(list, "2026-01-01T00:09:30Z", error.clone());
+        assert_eq!(crashes.meaning, "has a container that exits again and again");
+        assert!(
+            crashes.message.starts_with("its last run said: no database at db:5432\nBack-off"),
+            "{crashes:?}"
+        );
+        assert!(crashes.advice.ends_with(advice) && !crashes.is_progress, "{crashes:?}");
+    }
+    let killed = json!({"reason": "OOMKilled", "exitCode": 137});
+    let killed = told("containerStatuses", "2026-01-01T00:09:30Z", killed);
+    assert_eq!(killed.meaning, "exceeded its memory limit");
+    // It has run for long, or was killed for its probe.
+    let stopped = json!({"reason": "Error", "exitCode": 143});
+    for (started, last) in [("2025-12-31T23:50:00Z", error), ("2026-01-01T00:09:30Z", stopped)] {
+        assert_eq!(told("containerStatuses", started, last).meaning, "is running, but not ready");
+    }
+}
+
+#[test]
 fn a_container_that_is_killed_leads_to_the_probe_or_the_hook_that_failed() {
     let back_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}});
     let told = |code: i64, reason: &str, message: &str| {
