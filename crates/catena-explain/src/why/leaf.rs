@@ -27,8 +27,8 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
             let cause = Cause::with(&node.identity, "NotScheduled").since(node.created);
             // A scheduler says nothing about a pod whose claims do not exist.
             let needs_claims = list(&node.object, "/spec/resourceClaims").next().is_some();
-            let case = if needs_claims { "resource claims" } else { "silent scheduler" };
-            cause.in_case(case, &[("{scheduler}", scheduler)])
+            let variant = if needs_claims { "resource claims" } else { "silent scheduler" };
+            cause.in_case(variant, &[("{scheduler}", scheduler)])
         }
         ("", "Pod") if edges::needs_nodes(node) => {
             placement::unschedulable(node, &facts.surroundings.related.nodes)

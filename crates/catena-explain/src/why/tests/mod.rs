@@ -281,9 +281,9 @@ fn a_controller_that_is_not_running() {
     let mut scaled = calm();
     scaled.controllers.seen[0].pods = Some((0, 0));
     insta::assert_snapshot!("scaled_to_0", ask(WEB, &objects, &scaled).sentence);
-    let scales =
+    let command =
         "let it run: kubectl -n catena-system scale deployment/shop-basic-deployment-controller --replicas=1";
-    assert_eq!(advises(&scaled), scales);
+    assert_eq!(advises(&scaled), command);
     let unseen = Surroundings {
         controllers: OurControllers { seen: Vec::new(), unseen: Some("no permission".into()) },
         ..Surroundings::default()

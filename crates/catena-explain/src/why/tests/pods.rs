@@ -66,6 +66,55 @@ fn each_trouble_of_a_pod_has_a_sentence_and_an_advice_of_its_own() {
             "correct the image",
         ),
         scene(
+            "a Secret that is not there",
+            waits("CreateContainerConfigError", "secret \"db\" not found"),
+            "BasicDeployment/web is not ready: Pod/web-x has a container that cannot be created",
+            "create the ConfigMap, Secret or key",
+        ),
+        scene(
+            "an image that runs as root",
+            waits("CreateContainerConfigError", run_as_root),
+            "BasicDeployment/web is not ready: Pod/web-x has an image that runs as root",
+            "runAsUser",
+        ),
+        scene(
+            "a crash loop",
+            container(&back_off, &crashed),
+            "BasicDeployment/web is not ready: Pod/web-x has a container that exits again and again",
+            "logs web-x --previous",
+        ),
+        scene(
+            "out of memory",
+            container(&killed, &json!({})),
+            "BasicDeployment/web is not ready: Pod/web-x exceeded its memory limit",
+            "raise the memory limit",
+        ),
+        scene(
+            "a readiness probe that fails",
+            blocked_by_pod(unready, "NotReady"),
+            "BasicDeployment/web is not ready: Pod/web-x is running, but not ready",
+            "readiness probe fails",
+        ),
+        scene(
+            "a scheduling gate",
+            blocked_by_pod(gated, "SchedulingGated"),
+            "BasicDeployment/web is not ready: Pod/web-x is held back by a scheduling gate",
+            "spec.schedulingGates",
+        ),
+        scene(
+            "evicted",
+            ended("Failed", "Evicted"),
+            "BasicDeployment/web is not ready: Pod/web-x was removed from its node",
+            "conditions of the node",
+        ),
+    ]);
+}
+
+#[test]
+fn what_a_registry_or_a_kubelet_refuses_has_an_advice_of_its_own() {
+    let back_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}});
+    assert_right(&[
+        scene(
             "a limited registry",
             waits("ErrImagePull", "pulling image: 429 Too Many Requests - toomanyrequests: too many pulls"),
             "BasicDeployment/web is not ready: Pod/web-x cannot pull its image, because the registry limits",
@@ -118,48 +167,6 @@ fn each_trouble_of_a_pod_has_a_sentence_and_an_advice_of_its_own() {
             waits("CreateContainerConfigError", "failed to prepare subPath for volumeMount \"cfg\""),
             "BasicDeployment/web is not ready: Pod/web-x has a container that cannot be created",
             "follow the message",
-        ),
-        scene(
-            "a Secret that is not there",
-            waits("CreateContainerConfigError", "secret \"db\" not found"),
-            "BasicDeployment/web is not ready: Pod/web-x has a container that cannot be created",
-            "create the ConfigMap, Secret or key",
-        ),
-        scene(
-            "an image that runs as root",
-            waits("CreateContainerConfigError", run_as_root),
-            "BasicDeployment/web is not ready: Pod/web-x has an image that runs as root",
-            "runAsUser",
-        ),
-        scene(
-            "a crash loop",
-            container(&back_off, &crashed),
-            "BasicDeployment/web is not ready: Pod/web-x has a container that exits again and again",
-            "logs web-x --previous",
-        ),
-        scene(
-            "out of memory",
-            container(&killed, &json!({})),
-            "BasicDeployment/web is not ready: Pod/web-x exceeded its memory limit",
-            "raise the memory limit",
-        ),
-        scene(
-            "a readiness probe that fails",
-            blocked_by_pod(unready, "NotReady"),
-            "BasicDeployment/web is not ready: Pod/web-x is running, but not ready",
-            "readiness probe fails",
-        ),
-        scene(
-            "a scheduling gate",
-            blocked_by_pod(gated, "SchedulingGated"),
-            "BasicDeployment/web is not ready: Pod/web-x is held back by a scheduling gate",
-            "spec.schedulingGates",
-        ),
-        scene(
-            "evicted",
-            ended("Failed", "Evicted"),
-            "BasicDeployment/web is not ready: Pod/web-x was removed from its node",
-            "conditions of the node",
         ),
     ]);
 }
