@@ -83,6 +83,11 @@ impl Index {
         Self { format: FORMAT, complete: false, scope, not_seen: Vec::new(), files: BTreeSet::new() }
     }
 
+    /// The index in a folder, if it has one.
+    fn earlier(folder: &Path) -> Result<Option<Self>> {
+        folder.join(INDEX).is_file().then(|| Self::read(folder)).transpose()
+    }
+
     /// Reads the index in a folder.
     ///
     /// # Errors
@@ -136,8 +141,7 @@ impl Folder {
         if matches!(locked.try_lock(), Err(TryLockError::WouldBlock)) {
             bail!("another backup is written to {place}: wait for its end, and try again");
         }
-        let former = if path.join(INDEX).is_file() {
-            let index = Index::read(path)?;
+        let former = if let Some(index) = Index::earlier(path)? {
             ensure!(
                 scope.covers(&index.scope),
                 "{place} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace \
@@ -167,7 +171,7 @@ impl Folder {
     /// # Errors
     /// When its index cannot be read.
     pub fn kinds(path: &Path) -> Result<BTreeSet<String>> {
-        if path.join(INDEX).is_file() { Ok(Index::read(path)?.scope.kinds) } else { Ok(BTreeSet::new()) }
+        Ok(Index::earlier(path)?.map(|index| index.scope.kinds).unwrap_or_default())
     }
 
     fn collected(&self) -> PathBuf {
