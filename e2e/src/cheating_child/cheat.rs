@@ -11,6 +11,8 @@ pub enum Cheat {
     CountsStartingPods,
     /// It is ready while pods of an older restart token are left.
     IsReadyWithOldTokens,
+    /// It is ready while its only pod has an older restart token.
+    IsReadyWithItsOnlyOldToken,
     /// Pods of an older template stay; it says that it is not ready.
     KeepsOldTemplates,
     /// It is ready by pods of an older template.
@@ -31,11 +33,12 @@ pub enum Cheat {
 
 impl Cheat {
     /// All of them, each with the requirement that it breaks.
-    pub const ALL: [(Self, &'static str); 12] = [
+    pub const ALL: [(Self, &'static str); 13] = [
         (Self::NeverScalesDown, "scaling"),
         (Self::StaysAtTheFirstGeneration, "observedGeneration"),
         (Self::CountsStartingPods, "active"),
         (Self::IsReadyWithOldTokens, "ready"),
+        (Self::IsReadyWithItsOnlyOldToken, "ready"),
         (Self::KeepsOldTemplates, "replacement"),
         (Self::IsReadyWithOldTemplates, "badTemplate"),
         (Self::ReplacesAllAtOnce, "budget"),

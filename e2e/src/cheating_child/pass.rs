@@ -159,6 +159,7 @@ impl Child<'_> {
         };
         let ready = match self.cheat {
             Cheat::IsReadyWithOldTokens => by(IMAGE),
+            Cheat::IsReadyWithItsOnlyOldToken if self.wanted == 1 => by(IMAGE),
             Cheat::IsReadyWithOldTemplates => by(TOKEN),
             _ => {
                 self.pods.iter().all(is_new) && self.pods.len() == self.wanted && serving.len() == self.wanted

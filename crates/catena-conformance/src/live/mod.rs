@@ -62,7 +62,7 @@ pub async fn check(cluster: Cluster, subject: &Subject, limits: &Limits) -> Resu
         }
     });
     let ended = interrupt.or(trials).await.unwrap_or_else(|| Err(stopped()));
-    run.step(11, "removing the namespace");
+    run.step(12, "removing the namespace");
     let removed = interrupt.or(run.stage.remove()).await;
     run.status.clear();
     if let Err(error) = removed.unwrap_or_else(again) {

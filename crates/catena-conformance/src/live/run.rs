@@ -2,6 +2,7 @@
 //! each.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     future::pending,
@@ -26,7 +27,7 @@ use tokio::{sync::watch, time::timeout};
 use super::{Child, Expectation, Ledger, Limits, Manifest, Observed, Replica, Requirement, Stage, Subject};
 
 /// The number of steps that are shown as progress.
-const STEPS: u64 = 11;
+const STEPS: u64 = 12;
 
 /// A run of the trials.
 pub struct Run<'r> {
@@ -36,6 +37,8 @@ pub struct Run<'r> {
     pub observed: watch::Sender<Observed>,
     /// The results so far.
     pub ledger: Ledger,
+    /// The restart token of all children from now on.
+    pub token: RefCell<Option<String>>,
     /// The child that is tried.
     pub subject: &'r Subject,
     /// The time limits.
@@ -49,7 +52,7 @@ impl<'r> Run<'r> {
     pub fn new(stage: Stage, subject: &'r Subject, limits: &'r Limits) -> Self {
         let status = Progress::new(&format!("{} in {}", subject.kind.resource.kind, stage.name()));
         let (observed, ledger) = (watch::Sender::new(Observed::default()), Ledger::default());
-        Self { stage, observed, ledger, subject, limits, status }
+        Self { stage, observed, ledger, token: RefCell::default(), subject, limits, status }
     }
 
     /// The contract of the kind.
@@ -98,14 +101,14 @@ impl<'r> Run<'r> {
         &self,
         manifest: &Manifest,
         replicas: usize,
-        token: Option<&str>,
         old: &BTreeSet<String>,
         blame: Requirement,
     ) -> Result<Expectation> {
         self.expect(None).await;
         let is_good = manifest.name() == self.subject.good.name();
         let others = if is_good { BTreeSet::new() } else { self.observed.borrow().uids() };
-        let applied = self.stage.apply(&manifest.child(self.contract(), replicas, token)).await?;
+        let child = manifest.child(self.contract(), replicas, self.token.borrow().as_deref());
+        let applied = self.stage.apply(&child).await?;
         let applied = self.look_at(&applied);
         // A watch may show a new child only after its first status.
         self.judge(&applied).await;
