@@ -256,7 +256,8 @@ async fn a_definition_that_is_being_deleted_leads_to_the_object_that_holds_it() 
     until_applied(&namespace, &kept).await;
     cluster.all::<CustomResourceDefinition>().delete(&name, &DeleteParams::default()).await?;
     let says = format!(
-        "CustomResourceDefinition/{name} is not gone: Gadget/kept is being deleted and is held by the finalizer {HOLD}"
+        "CustomResourceDefinition/{name} is not gone: Gadget/kept in namespace {} is being deleted and is held by the finalizer {HOLD}",
+        namespace.name
     );
     until_says(WAIT_TIMEOUT, &namespace.name, &format!("crd/{name}"), &says).await;
     let gadgets = format!("gadgets.{group}");

@@ -98,7 +98,8 @@ pub fn of_child(parent: Identity, child: &Node, surroundings: &Surroundings, now
         let advice = text::with_names(&left.advice, identity);
         left.advice(advice)
     });
-    let why = if cause.object == *identity { "it".to_owned() } else { cause.object.to_string() };
+    let why =
+        if cause.object == *identity { "it".to_owned() } else { text::name_beside(&cause.object, &parent) };
     let sentence = format!(
         "{parent} was deleted, and left {identity} behind: {why} {} ({}).",
         cause.meaning, cause.reason

@@ -55,7 +55,8 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
         _ if objects::is_command(asked) => "is not finished",
         _ => "is not ready",
     };
-    format!("{} {verb}: {} {} ({details}).", asked.identity, cause.object, cause.meaning)
+    let object = name_beside(&cause.object, &asked.identity);
+    format!("{} {verb}: {object} {} ({details}).", asked.identity, cause.meaning)
 }
 
 /// An advice with the names of its object, so that its commands can be copied.
@@ -66,6 +67,15 @@ pub fn with_names(advice: &str, object: &Identity) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     let whole = format!("{}{dot}{group}/{}", object.kind.to_lowercase(), object.name);
     advice.replace("{namespace}", &namespace).replace("{object}", &whole).replace("{name}", &object.name)
+}
+
+/// The name of an object, with its namespace if that is not the one of the asked object.
+pub fn name_beside(object: &Identity, asked: &Identity) -> String {
+    let here = asked.namespace.as_ref().or((asked.kind == "Namespace").then_some(&asked.name));
+    match &object.namespace {
+        Some(there) if here != Some(there) => format!("{object} in namespace {there}"),
+        _ => object.to_string(),
+    }
 }
 
 /// The whole answer.
@@ -96,7 +106,7 @@ fn evidence(answer: &Answer, now: Timestamp) -> String {
         let since = health.since.map(|since| age(now, since)).unwrap_or_default();
         let says = unprinted(&health.message, cause.map_or("", |cause| &cause.message));
         table.push([
-            evidence.object.to_string().into(),
+            name_beside(&evidence.object, &answer.object).into(),
             Cell::toned(health.state.tone(), state),
             since.into(),
             says.into(),

@@ -400,7 +400,7 @@ fn settings_that_were_refused_are_told() {
             asked: WEB,
             objects: lost.clone(),
             surroundings: refused_settings(settings),
-            says: "BasicDeployment/web is not ready: ConfigMap/deployments brings its template \"db\", but basic-deployment-controller does not take its newer settings",
+            says: "BasicDeployment/web is not ready: ConfigMap/deployments in namespace catena-system brings its template \"db\", but basic-deployment-controller does not take its newer settings",
             advises: "kubectl -n catena-system events --for configmap/deployments",
         },
         Scene {

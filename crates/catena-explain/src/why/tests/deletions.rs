@@ -175,7 +175,7 @@ fn a_definition_that_is_being_deleted_leads_to_the_objects_that_hold_it() {
             asked: "CustomResourceDefinition/basicreplicasets.catena.dev",
             objects: vec![definition()],
             surroundings: with_contents(calm(), vec![instance]),
-            says: "CustomResourceDefinition/basicreplicasets.catena.dev is not gone: BasicReplicaSet/old is being deleted",
+            says: "CustomResourceDefinition/basicreplicasets.catena.dev is not gone: BasicReplicaSet/old in namespace shop is being deleted",
             advises: "find the controller that removes the finalizer",
         },
     ]);
