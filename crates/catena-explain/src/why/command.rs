@@ -22,8 +22,6 @@ pub const RUNNER: &str = "command-runner";
 const REAPER: &str = "command-reaper";
 /// The condition of an object that a controller is at work on.
 const RECONCILING: &str = "Reconciling";
-/// The API server records the times of writes in whole seconds.
-const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 
 /// What decides about a command.
 pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
@@ -44,19 +42,8 @@ fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
     {
         return Some(cause);
     }
-    let mut warnings = warnings::current(node, facts).filter(|warning| warning.by == BINDER);
-    let warning = warnings.find(|warning| !is_over(node, warning))?;
+    let warning = warnings::current(node, facts).find(|warning| warning.by == BINDER)?;
     Some(not_bound(node, &warning.reason).message(&warning.message).since(warning.since))
-}
-
-/// Whether command-binder has bound the command since it warned. A mark that somebody else wrote binds nothing.
-fn is_over(node: &Node, warning: &Warning) -> bool {
-    let metadata = &node.object.metadata;
-    let bound_at =
-        last_write(metadata, |entry| entry.manager.as_deref() == Some(BINDER) && entry.subresource.is_none());
-    let is_since = |bound_at| warning.at.is_none_or(|at| at.duration_since(bound_at) <= RESOLUTION_OF_WRITES);
-    let is_untold = node.object.managed_fields().is_empty();
-    is_marked(node) && (is_untold || bound_at.is_some_and(is_since))
 }
 
 /// Whether an object has the mark of a bound command.
@@ -154,7 +141,9 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     // It is in progress: the blocker of its target blocks it.
     let reports = [find(SUCCEEDED), find(RECONCILING)];
     let is_reported = reports.iter().any(Option::is_some) && node.health.state != State::Unreported;
-    let cause = if let Some(refused) = status_refused(node, facts) {
+    let mut current = warnings::current(node, facts);
+    let refused = current.find(|warning| warning.by == RUNNER && warning.reason == "StatusRefused");
+    let cause = if let Some(refused) = refused {
         Cause::with(&node.identity, "StatusRefused").message(&refused.message).since(refused.since)
     } else if is_reported || is_new(node, facts) {
         let own = own(node, "UnderWay");
@@ -166,15 +155,6 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         Cause::with(&node.identity, "NotCarriedOut").message(message).since(node.created)
     };
     Step::to([target], Some(cause))
-}
-
-/// The warning that the status of a command cannot be written, unless it was reported on since.
-fn status_refused<'f>(node: &'f Node, facts: &'f Facts) -> Option<&'f Warning> {
-    let is_newer =
-        |at: Timestamp| last_report(node).is_none_or(|then| at.duration_since(then) > RESOLUTION_OF_WRITES);
-    warnings::current(node, facts).find(|warning| {
-        warning.by == RUNNER && warning.reason == "StatusRefused" && warning.at.is_some_and(is_newer)
-    })
 }
 
 /// When command-runner wrote the status of a command last.

@@ -3,7 +3,7 @@
 
 use catena_api::keys;
 use catena_cluster::{
-    Identity, State, condition, last_write,
+    Identity, State, condition,
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
     text,
 };
@@ -169,12 +169,9 @@ fn without(namespace: &Identity, reason: &str, facts: &Facts) -> Option<(&'stati
 
 /// The refusal of a write to the held object itself: backup-controller can neither report on it nor release it.
 fn unwritable(node: &Node, reported: &str, facts: &Facts) -> Option<Cause> {
-    let written =
-        last_write(&node.object.metadata, |entry| entry.manager.as_deref() == Some(BACKUP_CONTROLLER));
     let is_news = |message: &str| reported.is_empty() || !message.contains(reported);
     let current = warnings::current(node, facts);
-    let mut news =
-        current.filter(|news| news.by == BACKUP_CONTROLLER && news.at > written && is_news(&news.message));
+    let mut news = current.filter(|news| news.by == BACKUP_CONTROLLER && is_news(&news.message));
     news.find_map(|news| Some(Cause::refused(&node.identity, &news.reason, &news.message)?.since(news.since)))
 }
 

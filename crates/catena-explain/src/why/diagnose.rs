@@ -6,8 +6,8 @@ use catena_terminal::age;
 use serde_json::Value;
 
 use super::{
-    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, objects, placement,
-    settings, text as words, unreported, updates, walk, warnings,
+    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, edges, objects,
+    placement, settings, text as words, unreported, updates, walk, warnings,
 };
 use crate::{Node, dependents::labels_at};
 
@@ -21,8 +21,12 @@ pub fn diagnose(facts: &Facts) -> Answer {
         finding = contest::check(facts).or(finding);
     }
     if let Some(Finding { cause, path }) = &mut finding {
-        let template = objects::template_of(path.last().copied().unwrap_or(asked), facts);
+        let leaf = path.last().copied().unwrap_or(asked);
+        let template = objects::template_of(leaf, facts);
         cause.advice = words::with_names(&cause.advice, &cause.object).replace("{template}", &template);
+        if !cause.message.contains("it is retried ") {
+            cause.advice.extend(edges::next_retry(leaf, facts.now));
+        }
     }
     let doubt = if finding.is_some() { None } else { doubt(facts) };
     let well = finding.is_none() && doubt.is_none();

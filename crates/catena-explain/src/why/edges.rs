@@ -3,6 +3,7 @@
 
 use catena_api::keys;
 use catena_cluster::{Identity, State, list, protection, text};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Cause, Facts, facts, leaf, placement, warnings};
@@ -108,6 +109,14 @@ pub fn blocker(node: &Node) -> Option<(Identity, Cause)> {
     let is_named = !object.kind.is_empty() && !object.name.is_empty();
     let cause = Cause::reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
     is_named.then_some((object, cause))
+}
+
+/// When what a status reports as failed is tried again, in the words of its controller, if that is not over.
+pub fn next_retry(node: &Node, now: Timestamp) -> Option<String> {
+    let (_, told) = node.health.message.split_once("; it is retried ")?;
+    let at = text(&node.object, "/status/blockedBy/nextRetry").and_then(|at| at.parse::<Timestamp>().ok());
+    let told = told.split(';').next().filter(|_| at.is_none_or(|at| at > now))?;
+    Some(format!("; it is retried {told}"))
 }
 
 /// Whether an old child holds the place of this object's: it goes, and belongs to another one.

@@ -2,36 +2,58 @@
 
 use std::collections::HashSet;
 
-use catena_cluster::{last_write, list};
+use catena_cluster::{State, conditions, last_write, list, protection::BACKUP_CONTROLLER};
 use jiff::{SignedDuration, Timestamp};
 
 use catena_terminal::age;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 
-use super::{Facts, Warning, edges};
+use super::{BINDER, Facts, Warning, command::RUNNER, controllers::controller_of, edges};
 use crate::Node;
 
 /// More would hide the newest.
 const MAX_WARNINGS: usize = 3;
 /// A probe fails for some time before its condition turns, and the controller that warns does not write the condition.
 const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
+/// The API server records the times of writes in whole seconds.
+const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 /// Reasons of troubles that are over once a container of the pod has started.
 const OF_START: [&str; 3] = ["FailedAttachVolume", "FailedCreatePodSandBox", "FailedMount"];
 
 /// The warnings about an object that may explain its present state, the newest first. One from before its last transition,
-/// or about content that was changed since, is of a trouble that is over.
+/// or about content that was changed since, is of a trouble that is over, and so is one after which its reporter says
+/// something else.
 pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f Warning> {
-    let state_began = node.health.since.max(content_changed(node));
-    let started = last_start(node);
-    let is_current = move |warning: &&Warning| match (warning.at, state_began) {
+    let (since, changed, started) = (node.health.since, content_changed(node), last_start(node));
+    let lead = if node.health.state == State::Ready { SignedDuration::ZERO } else { LEAD_TIME };
+    let is_current = move |warning: &&Warning| match warning.at {
         _ if warning.reason == "FailedScheduling" && edges::node_of(node).is_some() => false,
         _ if OF_START.contains(&&*warning.reason) && started.is_some() && warning.at <= started => false,
-        (Some(at), Some(since)) => since.duration_since(at) <= LEAD_TIME,
-        _ => true,
+        Some(at) => {
+            since.is_none_or(|since| since.duration_since(at) <= lead)
+                && changed.is_none_or(|changed| at >= changed)
+                && !is_outdated(node, warning, at)
+        }
+        None => true,
     };
     let about = facts.surroundings.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
     about.filter(is_current)
+}
+
+/// Whether the controller of ours that warned has reported on the object since, and gives other reasons. Those of other
+/// projects may have another word for it in their Events.
+fn is_outdated(node: &Node, warning: &Warning, at: Timestamp) -> bool {
+    let by = &*warning.by;
+    let is_ours =
+        [RUNNER, BINDER, BACKUP_CONTROLLER].contains(&by) || controller_of(&node.identity) == Some(by);
+    let reported = last_write(&node.object.metadata, |entry| entry.manager.as_deref() == Some(by));
+    let is_told = || {
+        node.object.data["status"]["blockedBy"]["reason"] == *warning.reason
+            || conditions(&node.object).iter().any(|found| found.reason == warning.reason)
+    };
+    let is_since = reported.is_some_and(|reported| at.duration_since(reported) <= RESOLUTION_OF_WRITES);
+    is_ours && is_since && !is_told()
 }
 
 /// The last start of a container of a pod.

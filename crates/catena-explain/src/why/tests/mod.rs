@@ -448,11 +448,13 @@ fn a_foreign_command_is_explained_by_an_event_of_the_binder() {
         by: "command-binder".into(),
         reason: "TargetNotFound".into(),
         message: "there is no ConfigMap \"red\"; create it, or delete this command".into(),
-        at: None,
+        at: THEN.parse().ok(),
         ..Warning::default()
     });
     insta::assert_snapshot!(explained("Polish/p1", &[command(json!({}))], &surroundings));
-    let bound = command(json!({"annotations": {"catena.dev/bound-to": "ConfigMap/red"}}));
+    let write = json!([{"manager": "command-binder", "time": THEN, "fieldsV1": {"f:metadata": {}}}]);
+    let bound =
+        command(json!({"annotations": {"catena.dev/bound-to": "ConfigMap/red"}, "managedFields": write}));
     assert!(ask("Polish/p1", &[bound], &surroundings).well);
     surroundings.warnings[0].by = "polisher".into();
     assert!(ask("Polish/p1", &[command(json!({}))], &surroundings).well);

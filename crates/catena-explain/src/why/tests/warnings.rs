@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    WEB,
-    scene::{THEN, ask, blocked_by_pod, calm, condition, deployment, explained, not_ready, object, pod},
-};
+use super::{WEB, scene::*};
 use crate::why::facts::{Surroundings, Warning};
 
 /// Four minutes before the last transition of the conditions in these scenes.
@@ -210,4 +207,56 @@ fn a_warning_from_before_the_last_change_is_not_the_reason_of_the_silence_on_it(
     };
     assert_eq!(told("2026-01-01T00:06:50Z"), "TemplateNotFound");
     assert_eq!(told("2026-01-01T00:07:10Z"), "NotObserved");
+}
+
+#[test]
+fn a_warning_is_over_once_its_object_is_ready_or_its_reporter_says_something_else() {
+    let remarks = |since: &str, reported: &str, by: &str| {
+        let mut body = ready();
+        body["status"]["conditions"][0]["lastTransitionTime"] = since.into();
+        body["metadata"] =
+            json!({"managedFields": [{"manager": by, "subresource": "status", "time": reported}]});
+        let mut surroundings = warned(WEB, &[("Forbidden", "may not create")]);
+        surroundings.warnings[0].by = "basic-deployment-controller".into();
+        ask(WEB, &[deployment(body)], &surroundings).remarks.len()
+    };
+    let ours = "basic-deployment-controller";
+    let (before, after) = ("2026-01-01T00:06:50Z", "2026-01-01T00:07:10Z");
+    assert_eq!(remarks(before, before, ours), 1);
+    assert_eq!(remarks(after, before, ours), 0, "it is ready since");
+    assert_eq!(remarks(before, after, ours), 0, "it was reported on since");
+    assert_eq!(remarks(before, after, "kubectl"), 1);
+}
+
+#[test]
+fn a_warning_stays_while_its_reporter_gives_its_reason_and_that_of_a_kubelet_does_in_any_case() {
+    let quotes = |by: &str, reason: &str| {
+        let written = json!([{"manager": by, "subresource": "status", "time": "2026-01-01T00:08:00Z"}]);
+        let mut body = not_ready(reason, "", Value::Null);
+        body["metadata"] = json!({"managedFields": written});
+        let mut surroundings = warned(WEB, &[("QuotaExceeded", "no room")]);
+        surroundings.warnings[0].by = by.into();
+        ask(WEB, &[deployment(body)], &surroundings).root_cause.unwrap().message.contains("no room")
+    };
+    assert!(quotes("basic-deployment-controller", "QuotaExceeded"));
+    assert!(!quotes("basic-deployment-controller", "Progressing"));
+    assert!(quotes("kubelet", "Progressing"));
+}
+
+#[test]
+fn the_next_retry_is_told_while_it_lies_ahead() {
+    let advice = |retried: &str, at: Value| {
+        let mut blocked = blocker("BasicReplicaSet", "web", "QuotaExceeded", "no room");
+        blocked["nextRetry"] = at;
+        let body = not_ready("QuotaExceeded", &format!("no room; it is retried {retried}"), blocked);
+        let web = deployment(not_ready("Progressing", "0 of 3", Value::Null));
+        ask_exactly(WEB, &[web, set(body)], &calm()).root_cause.unwrap().advice
+    };
+    let at = |time: &str| advice(&format!("at {time} at the latest"), json!(time));
+    let later = at("2026-01-01T00:12:00Z");
+    assert!(later.ends_with("by itself; it is retried at 2026-01-01T00:12:00Z at the latest"), "{later}");
+    let past = at("2026-01-01T00:08:00Z");
+    assert!(!past.contains("retried"), "{past}");
+    let soon = advice("within 75 s", Value::Null);
+    assert!(soon.ends_with("by itself; it is retried within 75 s"), "{soon}");
 }
