@@ -30,6 +30,8 @@ pub enum Edge {
     Volume,
     /// The node of a pod.
     Node,
+    /// The node of a pod that is called ready.
+    Host,
 }
 
 /// The objects that one names, and in which the cause of its state may lie.
@@ -37,6 +39,7 @@ pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
     let blocker = blocker(node).map(|(blocker, _)| (Edge::BlockedBy, blocker));
     let mut found: Vec<_> = blocker.into_iter().collect();
     if node.deleted.is_none() && node.health.state.is_healthy() {
+        found.extend(node_of(node).filter(|_| node.health.state == State::Ready).map(|on| (Edge::Host, on)));
         return found;
     }
     if let Some(namespace) = namespace_of_backup(node) {
@@ -70,7 +73,7 @@ pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Caus
     };
     for (edge, to) in edges(node) {
         match related.find(&to) {
-            _ if edge == Edge::Claim && is_early => {}
+            _ if edge == Edge::Host || edge == Edge::Claim && is_early => {}
             Some(old) if edge == Edge::OldChild && !is_left_to(node, old) => {}
             Some(claim) if edge == Edge::Claim && is_idle(claim) => {}
             Some(there) => found.push(there),
@@ -96,7 +99,7 @@ fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Caus
             let message = warnings::message(node, facts);
             Some(Cause::with(to, reason).message(message).since(node.created))
         }
-        Edge::OldChild | Edge::BlockedBy | Edge::BackupNamespace | Edge::Backup | Edge::Definition => None,
+        _ => None,
     }
 }
 

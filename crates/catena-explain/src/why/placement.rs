@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use catena_api::keys;
-use catena_cluster::{condition, list, text};
+use catena_cluster::{State, condition, list, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -148,22 +148,27 @@ pub fn node_trouble(node: &Node) -> Option<Cause> {
     Some(cause.message(ready.message).since((at != Timestamp::default()).then_some(at)))
 }
 
-/// Pods that hang on nodes that do not answer, although others may serve in their place.
+/// Pods on nodes that do not answer: those that hang, although others may serve in their place, and those that are still called
+/// ready.
 pub fn remarks(facts: &Facts) -> Vec<String> {
-    let pods = facts.asked.all().filter(|node| node.identity.kind == "Pod" && node.deleted.is_some());
-    let hanging = pods.filter(|pod| hangs(pod, facts.now) && pod.identity.uid != facts.asked.identity.uid);
-    let named = hanging.filter_map(|pod| {
-        let since = pod.deleted?;
+    let named = facts.asked.all().filter(|node| node.identity.kind == "Pod").filter_map(|pod| {
+        let state = match pod.deleted {
+            None if pod.health.state == State::Ready => "counts as ready".to_owned(),
+            Some(since) if hangs(pod, facts.now) && pod.identity.uid != facts.asked.identity.uid => {
+                format!("has been shutting down for {}", age(facts.now, since))
+            }
+            _ => return None,
+        };
         let on = edges::node_of(pod)?;
         let related = &facts.surroundings.related;
-        let node = match related.find(&on).and_then(node_trouble) {
-            Some(cause) => format!("{on} {}", cause.meaning),
-            None if related.is_missing(&on) => format!("{on} no longer exists"),
+        let trouble = match related.find(&on).and_then(node_trouble) {
+            Some(cause) => format!("is not ready ({})", cause.reason),
+            None if related.is_missing(&on) => "no longer exists".to_owned(),
             None => return None,
         };
-        Some(format!("{} has been shutting down for {}: {node}", pod.identity, age(facts.now, since)))
+        Some(format!("{} {state} on {on}, which {trouble}", pod.identity))
     });
-    named.collect()
+    named.take(MAX_NAMES).collect()
 }
 
 /// Whether a pod has been shutting down for longer than its kubelet needs.

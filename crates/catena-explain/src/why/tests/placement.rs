@@ -72,6 +72,8 @@ fn a_pod_leads_to_its_node() {
     let mut ended = kept.clone();
     ended.data["status"]["phase"] = "Failed".into();
     let well = [&[deployment(ready()), set(ready())][..], &pods, &[on(leaving(), "n1")]].concat();
+    let serves = [&well[..4], &[on(serving("web-x"), "n1")]].concat();
+    let unready_node = unhealthy.clone();
     assert_right(&[
         Scene {
             name: "a node that has stopped reporting",
@@ -103,7 +105,23 @@ fn a_pod_leads_to_its_node() {
             objects: well,
             surroundings: with(vec![dead("n1")], vec![], vec![]),
             says: "BasicDeployment/web is ready: 3/3 serve.",
-            advises: "Pod/web-x has been shutting down for 5m: Node/n1 has stopped reporting",
+            advises: "Pod/web-x has been shutting down for 5m on Node/n1, which is not ready (NodeStatusUnknown)",
+        },
+        Scene {
+            name: "a pod that counts as ready on it",
+            asked: WEB,
+            objects: serves.clone(),
+            surroundings: with(vec![unready_node], vec![], vec![]),
+            says: "BasicDeployment/web is ready: 3/3 serve.",
+            advises: "Pod/web-x counts as ready on Node/n1, which is not ready (KubeletNotReady)",
+        },
+        Scene {
+            name: "a pod that counts as ready on one that is gone",
+            asked: WEB,
+            objects: serves,
+            surroundings: with(vec![], vec![], vec![gone.clone()]),
+            says: "BasicDeployment/web is ready: 3/3 serve.",
+            advises: "Pod/web-x counts as ready on Node/n1, which no longer exists",
         },
         Scene {
             name: "a pod whose node is gone",
