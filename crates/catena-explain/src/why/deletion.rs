@@ -35,8 +35,11 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.deleted?;
     if let Some(cause) = remaining(node, since) {
         let contents = facts.surroundings.related.contents.iter();
-        let held = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
-        return Some(Step::to(held, Some(cause)));
+        let contents = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
+        // Others, such as its claims, wait for a pod that hangs.
+        let (late, held): (Vec<_>, Vec<_>) =
+            contents.partition(|held| held.finalizers.is_empty() && placement::hangs(held, facts.now));
+        return Some(Step::to(if late.is_empty() { held } else { late }, Some(cause)));
     }
     let (named, missing) = edges::follow(node, facts);
     let node_is_gone = missing.filter(|_| node.identity.kind == "Pod").map(Step::own);
@@ -81,12 +84,32 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
     told.take(MAX_REMARKS).collect()
 }
 
-/// What an object above the cause waits for, and how it is let go.
-pub fn held_for_backup(node: &Node) -> Option<String> {
-    node.deleted?;
-    objects::holders(node).find(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)?;
-    let row = reasons::describe(HELD_FOR_BACKUP)?;
-    Some(format!("{} {}: {}", node.identity, row.meaning, words::with_names(&row.remedy, &node.identity)))
+/// What else an object on the way to the cause waits for, and how it is let go.
+pub fn other_holders(node: &Node, cause: &Cause, asked: &Identity) -> Vec<String> {
+    let Some(since) = node.deleted else { return Vec::new() };
+    let (is_cause, name) = (node.identity == cause.object, words::name_beside(&node.identity, asked));
+    let counts = |contents: &Cause| !is_cause && contents.message.contains(" resource instances");
+    let contents = remaining(node, since).filter(counts).map(|Cause { meaning, message, advice, .. }| {
+        let is_ours = message.contains(keys::BACKUP_FINALIZER);
+        let list =
+            if is_ours { words::with_names(&format!("; {advice}"), &node.identity) } else { String::new() };
+        format!("{name} {meaning}: {message}{list}")
+    });
+    let holders = objects::holders(node).enumerate().skip(usize::from(is_cause));
+    let holders = holders.filter_map(|(index, finalizer)| match finalizer.name.as_str() {
+        keys::BACKUP_FINALIZER => {
+            let row = reasons::describe(HELD_FOR_BACKUP)?;
+            Some(format!("{name} {}: {}", row.meaning, words::with_names(&row.remedy, &node.identity)))
+        }
+        other => {
+            (index > 0).then(|| format!("{name} is also held by the finalizer {other}{}", set_by(finalizer)))
+        }
+    });
+    contents.into_iter().chain(holders).collect()
+}
+
+fn set_by(finalizer: &Finalizer) -> String {
+    finalizer.held_by.as_ref().map_or_else(String::new, |holder| format!(", which {holder} set"))
 }
 
 fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) -> Cause {
@@ -94,14 +117,14 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
         return backup(node, since, facts);
     }
     let holder = finalizer.held_by.as_deref();
-    let by = holder.map_or_else(String::new, |holder| format!(", which {holder} set"));
     let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
     let (words, user) = match finalizer.name.as_str() {
         "kubernetes.io/pvc-protection" => ("volume in use", "pod"),
         "kubernetes.io/pv-protection" => ("volume in use", "claim"),
         _ => ("finalizer", ""),
     };
-    let cause = cause.in_case(words, &[("{finalizer}", &finalizer.name), ("{by}", &by), ("{user}", user)]);
+    let cause = cause
+        .in_case(words, &[("{finalizer}", &finalizer.name), ("{by}", &set_by(finalizer)), ("{user}", user)]);
     // Whoever has to remove it may say why it does not; the conditions of the kinds of Kubernetes are about something else.
     let is_foreign = node.identity.group().contains('.');
     let said = objects::conditions_told(node).filter(|_| is_foreign).collect::<Vec<_>>().join("\n");

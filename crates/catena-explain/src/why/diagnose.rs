@@ -100,12 +100,14 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             // What is paused stays so in each revision.
             let held = above().filter(|node| rolled_back(node).is_some() && !is_paused);
             remarks.extend(held.map(|node| not_the_spec(&node.identity)));
-            remarks.extend(above().filter_map(|node| deletion::held_for_backup(node)));
+            let asked = &facts.asked.identity;
+            let on_way = finding.path.iter();
+            remarks.extend(on_way.flat_map(|node| deletion::other_holders(node, &finding.cause, asked)));
             let at = finding.path.last().filter(|node| node.identity == finding.cause.object);
             let at = at.filter(|node| node.identity.group().contains('.'));
             remarks.extend(at.into_iter().flat_map(|node| {
                 let words = objects::conditions_told(node).chain(phases(node));
-                words.map(|words| format!("{}: {words}", node.identity))
+                words.map(|words| format!("{}: {words}", words::name_beside(&node.identity, asked)))
             }));
         }
     }

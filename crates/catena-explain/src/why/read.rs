@@ -20,6 +20,8 @@ const MAX_OBJECTS_PER_STEP: usize = 16;
 const MAX_PAGES: usize = 4;
 /// The first contents of each kind explain the others.
 const MAX_CONTENTS: usize = 4;
+/// The first kinds explain the others.
+const MAX_KINDS: usize = 8;
 
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundings: &mut Surroundings) {
@@ -61,6 +63,9 @@ pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundi
     for container in containers {
         related.contents.extend(contents_of(cluster, &container, gaps).await);
     }
+    let of_contents = named(&related.contents.iter().collect::<Vec<_>>());
+    let found = read(cluster, of_contents, related, gaps).await;
+    related.found.extend(found);
     if top.all().any(|node| contest::told(node).is_some()) {
         for kind in contest::WRITERS {
             related.writers.extend(all(cluster, kind, top.identity.namespace.as_deref(), gaps).await);
@@ -152,27 +157,24 @@ fn kind_named<'c>(cluster: &'c Cluster, kind: &str) -> Option<&'c Kind> {
     ours.or_else(|| cluster.kinds.preferred().find(|known| known.resource.kind == kind))
 }
 
-/// The first contents of a namespace or a definition that are held by a finalizer.
+/// The first contents of a namespace or a definition that stay although they are deleted: pods first, for which others wait, and
+/// of each kind those with a finalizer.
 async fn contents_of(cluster: &Cluster, container: &Node, gaps: &mut Vec<Gap>) -> Vec<Node> {
     let namespace = (container.identity.kind == "Namespace").then_some(container.identity.name.as_str());
-    for resource in deletion::resources_left(container) {
+    let (mut left, mut found) = (deletion::resources_left(container), Vec::new());
+    left.sort_by_key(|resource| resource != "pods");
+    for resource in left.into_iter().take(MAX_KINDS) {
         let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
         let Some(kind) = cluster.kinds.named(group, plural) else { continue };
         let objects = cluster.metadata(kind, namespace, ListParams::default()).await;
         let objects = Gap::or_default(objects, &resource, gaps);
-        let held = objects.iter().filter(|metadata| is_held(metadata)).take(MAX_CONTENTS);
-        let held = held.map(async |ObjectMeta { namespace, name, .. }| {
+        let mut kept: Vec<_> = objects.iter().filter(|kept| kept.deletion_timestamp.is_some()).collect();
+        kept.sort_by_key(|kept| kept.finalizers.iter().flatten().next().is_none());
+        let kept = kept.into_iter().take(MAX_CONTENTS).map(async |ObjectMeta { namespace, name, .. }| {
             cluster.at(kind, namespace.as_deref(), name.as_deref().unwrap_or_default()).find().await
         });
-        let held = futures::future::join_all(held).await.into_iter().flatten().flatten();
-        let found: Vec<Node> = held.filter_map(alone).collect();
-        if !found.is_empty() {
-            return found;
-        }
+        let kept = futures::future::join_all(kept).await.into_iter().flatten().flatten();
+        found.extend(kept.filter_map(alone));
     }
-    Vec::new()
-}
-
-fn is_held(metadata: &ObjectMeta) -> bool {
-    metadata.deletion_timestamp.is_some() && metadata.finalizers.iter().flatten().next().is_some()
+    found
 }

@@ -650,3 +650,87 @@ async fn the_surroundings_of_a_child_that_was_left_behind_are_read_once() {
     let asked = requests.iter().filter(|uri| uri.contains("/deployments?")).count();
     assert_eq!(asked, 1, "{requests:?}");
 }
+
+#[test]
+fn each_object_that_a_namespace_waits_for_is_counted_beside_the_first() {
+    let remaining = |type_: &str, message: &str| condition(type_, "True", "SomeResourcesRemain", message);
+    let conditions = [
+        remaining(
+            "NamespaceContentRemaining",
+            "Some resources are remaining: configmaps. has 11 resource instances",
+        ),
+        remaining(
+            "NamespaceFinalizersRemaining",
+            "Some content in the namespace has finalizers remaining: catena.dev/backup in 11 resource instances",
+        ),
+    ];
+    let body = json!({"metadata": {"deletionTimestamp": THEN, "namespace": null}, "status": {"conditions": conditions}});
+    let shop = object("v1", "Namespace", "shop", None, body);
+    let map = object("v1", "ConfigMap", "kept", None, json!({"metadata": held("catena.dev/backup")}));
+    let answer = ask_exactly("Namespace/shop", &[shop], &with_contents(calm(), vec![map]));
+    let says = "Namespace/shop is not gone: ConfigMap/kept is held by backup-controller";
+    assert!(answer.sentence.starts_with(says), "{}", answer.sentence);
+    let note = "Namespace/shop is being deleted, and waits for its contents: Some content in the namespace has finalizers remaining: catena.dev/backup in 11 resource instances; Some resources are remaining: configmaps. has 11 resource instances; kubectl catena held --namespace shop --all-kinds lists the objects that wait for a backup, and why";
+    assert_eq!(answer.remarks, [note]);
+}
+
+#[tokio::test]
+async fn a_namespace_leads_to_the_pod_that_hangs_and_to_its_node() {
+    let (cluster, _) = serving_cluster(move |uri| {
+        let metadata = |name: &str| json!({"name": name, "namespace": "shop", "uid": name, "deletionTimestamp": THEN, "deletionGracePeriodSeconds": 30});
+        let path = uri.split('?').next()?;
+        Some(match path.rsplit('/').next()? {
+            "pods" => json!({"metadata": {}, "items": [{"metadata": metadata("web-1")}]}),
+            "web-1" => json!({"metadata": metadata("web-1"), "spec": {"nodeName": "n1"}}),
+            _ => return None,
+        })
+    });
+    let left =
+        "Some resources are remaining: configmaps. has 1 resource instances, pods. has 1 resource instances";
+    let remaining = condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", left);
+    let body = json!({"metadata": {"deletionTimestamp": THEN, "namespace": null}, "status": {"conditions": [remaining]}});
+    let shop = object("v1", "Namespace", "shop", None, body);
+    let (mut surroundings, node) = (calm(), alone(shop.clone()).unwrap());
+    read_related(&cluster, &node, &node, &mut surroundings).await;
+    let told = ask_exactly("Namespace/shop", std::slice::from_ref(&shop), &surroundings).sentence;
+    let says =
+        "Namespace/shop is not gone: Pod/web-1 has been shutting down for longer than its grace period";
+    assert!(told.starts_with(says), "{told}");
+    // So do its claims, which would be told otherwise.
+    let claim = object(
+        "v1",
+        "PersistentVolumeClaim",
+        "data",
+        None,
+        json!({"metadata": held("kubernetes.io/pvc-protection")}),
+    );
+    surroundings.related.contents.insert(0, alone(claim).unwrap());
+    let told = ask_exactly("Namespace/shop", std::slice::from_ref(&shop), &surroundings).sentence;
+    assert!(told.starts_with(says), "{told}");
+    // It was looked for.
+    assert!(surroundings.gaps.iter().any(|gap| gap.what == "Node/n1"), "{:?}", surroundings.gaps);
+    let unknown = condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.");
+    let metadata = json!({"namespace": null});
+    let body = json!({"metadata": metadata, "status": {"conditions": [unknown]}});
+    surroundings.related.found.extend(alone(object("v1", "Node", "n1", None, body)));
+    let told = ask_exactly("Namespace/shop", &[shop], &surroundings).sentence;
+    assert!(told.starts_with("Namespace/shop is not gone: Node/n1 has stopped reporting"), "{told}");
+}
+
+#[test]
+fn each_further_finalizer_is_told() {
+    let mut metadata = held("a.example.com/z");
+    metadata["finalizers"]
+        .as_array_mut()
+        .unwrap()
+        .extend(["catena.dev/backup".into(), "b.example.com/y".into()]);
+    let map = object("v1", "ConfigMap", "twice", None, json!({"metadata": metadata}));
+    let answer = ask_exactly("ConfigMap/twice", &[map], &calm());
+    assert!(answer.sentence.contains("held by the finalizer a.example.com/z ("), "{}", answer.sentence);
+    let [backup, last] = &answer.remarks[..] else { panic!("{:?}", answer.remarks) };
+    assert!(
+        backup.starts_with("ConfigMap/twice is held until it is backed up: wait for the backup"),
+        "{backup}"
+    );
+    assert_eq!(last, "ConfigMap/twice is also held by the finalizer b.example.com/y");
+}
