@@ -1,7 +1,9 @@
 //! Somebody who changes the child of a BasicDeployment again and again, so that it never comes to rest.
 
 use catena_api::keys;
-use catena_cluster::{Identity, condition, list, text};
+use catena_cluster::{Identity, condition, last_write, list, number, text};
+use catena_terminal::duration;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 
@@ -10,6 +12,12 @@ use crate::Node;
 
 /// The reason of an object whose controller has repeated a write too often.
 pub const REASON: &str = "RepeatedWrites";
+/// How recent a change of a spec is that counts.
+const CHANGE_WINDOW: SignedDuration = SignedDuration::from_mins(1);
+/// Two changes in a shorter time are hardly those of a person.
+const CHANGE_INTERVAL: SignedDuration = SignedDuration::from_secs(5);
+/// So many changes are no correction of a mistake.
+const MIN_CHANGES: i64 = 5;
 
 /// The contest about the asked object, or about the one above or below it.
 pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
@@ -18,11 +26,12 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     if asked.serving.is_none() && !objects::is_waiting(asked) {
         return None;
     }
-    let told = facts.top.all().filter(|node| told(node).is_some() && node.deleted.is_none());
-    let mut concerned = told
-        .filter(|node| node.find(&asked.identity.uid).is_some() || asked.find(&node.identity.uid).is_some());
-    concerned.find_map(|node| {
-        let (child, cause) = contested(node)?;
+    let mut all = facts.top.all().filter(|node| node.deleted.is_none());
+    all.find_map(|node| {
+        let (child, cause) = contested(node).or_else(|| Some((node, alternating(node, facts.now)?)))?;
+        if node.find(&asked.identity.uid).is_none() && asked.find(&node.identity.uid).is_none() {
+            return None;
+        }
         let is_child = |node: &Node| node.identity.uid == child.identity.uid;
         let path = objects::path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
         Some(Finding { cause, path })
@@ -42,6 +51,33 @@ fn contested(node: &Node) -> Option<(&Node, Cause)> {
         cause = cause.meaning(format!("{what} changed again and again by {by}"));
     }
     Some((at, cause.message(said.message).since(Some(said.last_transition_time.0))))
+}
+
+/// The cause of an object whose spec changes faster than people do it, as the numbers of its revisions show: a revision that comes
+/// back has a new one.
+fn alternating(node: &Node, now: Timestamp) -> Option<Cause> {
+    let is_recent = |at: &Timestamp| now.duration_since(*at) < CHANGE_WINDOW;
+    let revisions = node.children.iter().filter(|child| child.identity.kind == "ControllerRevision");
+    let revisions = revisions.filter_map(|Node { object, .. }| {
+        Some((number(object, "/revision")?, last_write(&object.metadata, |_| true)?))
+    });
+    let mut revisions: Vec<(i64, Timestamp)> = revisions.collect();
+    revisions.sort_unstable();
+    let [(first, _), .., (former, before), (last, newest)] = &revisions[..] else { return None };
+    let old = revisions.iter().rev().find(|(_, at)| !is_recent(at)).map_or(first, |(number, _)| number);
+    let gap = newest.duration_since(*before);
+    if !is_recent(newest) || gap > CHANGE_INTERVAL || last - old < MIN_CHANGES {
+        return None;
+    }
+    let writers = node.object.metadata.managed_fields.iter().flatten().filter(|entry| {
+        let is_spec = entry.fields_v1.as_ref().is_some_and(|owned| owned.0.get("f:spec").is_some());
+        is_spec && entry.subresource.is_none() && entry.time.as_ref().is_some_and(|at| is_recent(&at.0))
+    });
+    let by = writers.filter_map(|entry| entry.manager.as_deref()).collect::<Vec<_>>().join(" or ");
+    let by = if by.is_empty() { "somebody" } else { &by };
+    let [former, last, gap] = [former.to_string(), last.to_string(), duration(gap)];
+    let names = [("{former}", &*former), ("{last}", &last), ("{gap}", &gap), ("{by}", by)];
+    Some(Cause::with(&node.identity, REASON).in_case("alternating spec", &names))
 }
 
 /// Whom a message blames, in the words of the kit. The writes of a field manager may leave no trace on the object, where the
