@@ -148,8 +148,11 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     } else if is_reported || is_new(node, facts) {
         let own = own(node, "UnderWay");
         let name = words::with_names("{object}", &target.identity);
-        let waits = own.reason == "Paused" && runner.is_some();
-        if waits { own.in_case("paused target", &[("{target}", &name)]) } else { own }
+        if own.reason == "Paused" && runner.is_some() {
+            // Whatever its pods suffer from, it waits for the end of the pause.
+            return Step::own(own.in_case("paused target", &[("{target}", &name)]));
+        }
+        own
     } else {
         let message = warnings::after("", node, facts);
         Cause::with(&node.identity, "NotCarriedOut").message(message).since(node.created)

@@ -103,6 +103,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             let asked = &facts.asked.identity;
             let on_way = finding.path.iter();
             remarks.extend(on_way.flat_map(|node| deletion::other_holders(node, &finding.cause, asked)));
+            remarks.extend(walk::other_troubles(finding, facts));
             let at = finding.path.last().filter(|node| node.identity == finding.cause.object);
             let at = at.filter(|node| node.identity.group().contains('.'));
             remarks.extend(at.into_iter().flat_map(|node| {

@@ -15,6 +15,8 @@ use crate::Node;
 const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"];
 /// The most probable neighbours explain the others.
 const MAX_WAYS: usize = 16;
+/// More would hide the rest.
+const MAX_TROUBLES: usize = 3;
 
 /// Finds the root cause of the state of an object, if it is not well.
 pub fn explain<'n>(asked: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
@@ -22,6 +24,41 @@ pub fn explain<'n>(asked: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let cause = walk(&mut path, &mut HashMap::new(), facts)?;
     let cause = updates::instead_of(cause, path.last().copied().unwrap_or(asked), facts);
     Some(Finding { cause, path })
+}
+
+/// The troubles below an object that are others than the cause: of its pods, and of what is not followed because of the cause.
+pub fn other_troubles(finding: &Finding, facts: &Facts) -> Option<String> {
+    let Finding { cause, path } = finding;
+    // Each pod without a node waits for the same.
+    let is_told = path.iter().any(|node| edges::needs_nodes(node));
+    let pods = facts.asked.all().filter(|node| {
+        let is_stuck = node.identity.kind == "Pod" && node.health.state == State::Stuck;
+        is_stuck && !(is_told && edges::needs_nodes(node))
+    });
+    let unfollowed = path.last().filter(|leaf| is_not_followed(leaf)).into_iter();
+    let unfollowed = unfollowed.flat_map(|leaf| objects::unhealthy_children(leaf, facts));
+    let is_same = |one: &Cause, other: &Cause| {
+        let are_pods = one.object.kind == "Pod" && other.object.kind == "Pod";
+        one.object == other.object || are_pods && one.meaning == other.meaning
+    };
+    let mut others: Vec<(Cause, usize)> = Vec::new();
+    for found in unfollowed.chain(pods).filter_map(|node| explain(node, facts)) {
+        // An error is that of a crash that is counted in a moment.
+        let is_news = !found.cause.is_progress && found.cause.reason != "Error";
+        match others.iter_mut().find(|(known, _)| is_same(known, &found.cause)) {
+            Some((known, more)) => *more += usize::from(known.object != found.cause.object),
+            None if is_news && !is_same(cause, &found.cause) => others.push((found.cause, 0)),
+            None => {}
+        }
+    }
+    let told = others.iter().take(MAX_TROUBLES).map(|(Cause { object, meaning, reason, .. }, more)| {
+        let more = if *more == 0 { String::new() } else { format!("; {more} more like it") };
+        format!("{object} {meaning} ({reason}{more})")
+    });
+    let told = told.collect::<Vec<_>>().join(", and ");
+    let number: usize = others.iter().map(|(_, more)| 1 + more).sum();
+    let have = if number == 1 { "object has another trouble" } else { "objects have other troubles" };
+    (number > 0).then(|| format!("beside it, {number} {have}: {told}"))
 }
 
 /// Each object is walked once, because the ways to it can be many, and those from it as well.

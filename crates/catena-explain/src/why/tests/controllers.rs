@@ -652,10 +652,19 @@ fn a_command_that_waits_for_a_paused_target_leads_to_the_field_of_that() {
     let waits =
         [condition("Bound", "True", "Bound", ""), condition("Succeeded", "Unknown", "Paused", "it waits")];
     let restart = command("r1", true, json!({"status": {"conditions": waits}}));
-    let cause =
-        ask("BasicDeploymentRestart/r1", &[deployment(ready()), restart], &calm()).root_cause.unwrap();
-    let advice = "let it go on: kubectl -n shop patch basicdeployment.catena.dev/web --type merge ";
+    let cause = ask("BasicDeploymentRestart/r1", &[deployment(ready()), restart.clone()], &calm())
+        .root_cause
+        .unwrap();
+    let advice = "let it go on, with all changes that wait in its spec: kubectl -n shop patch basicdeployment.catena.dev/web --type merge ";
     assert!(cause.advice.starts_with(advice), "{}", cause.advice);
+    // A pod that fails is not what it waits for.
+    let crash = waiting("web-x", "CrashLoopBackOff", "back-off");
+    let objects = [&blocked_by_pod(crash, "CrashLoopBackOff")[..], &[restart]].concat();
+    let sentence = ask("BasicDeploymentRestart/r1", &objects, &calm()).sentence;
+    assert!(
+        sentence.starts_with("BasicDeploymentRestart/r1 waits, because its target is paused"),
+        "{sentence}"
+    );
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod reasons;
 mod requests;
 mod scene;
 mod scenes;
+mod troubles;
 mod volumes;
 mod warnings;
 mod worlds;

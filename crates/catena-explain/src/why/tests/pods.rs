@@ -428,10 +428,11 @@ fn a_child_that_somebody_paused_is_named_with_its_own_field() {
         }});
         let mut pod = waiting("web-x", "ImagePullBackOff", "not found");
         pod.metadata.owner_references.as_mut().unwrap()[0].uid = "ReplicaSet/web".into();
+        let set = json!({"spec": {"replicas": 3}, "status": {"observedGeneration": 1, "readyReplicas": 2}});
         let objects = [
             deployment(parent),
             object("apps/v1", "Deployment", "web", Some("BasicDeployment/web"), body),
-            object("apps/v1", "ReplicaSet", "web", Some("Deployment/web"), json!({"spec": {"replicas": 3}})),
+            object("apps/v1", "ReplicaSet", "web", Some("Deployment/web"), set),
             pod,
         ];
         ask_exactly("BasicDeployment/web", &objects, &calm())
@@ -442,8 +443,10 @@ fn a_child_that_somebody_paused_is_named_with_its_own_field() {
     rolled_back["status"]["conditions"].as_array_mut().unwrap().push(stays);
     let waits = ask_about(rolled_back.clone(), 0);
     assert!(waits.sentence.contains("not ready: Deployment/web is paused (Paused"), "{}", waits.sentence);
-    let advice = "let it go on: kubectl -n shop patch deployment.apps/web --type merge --patch '{\"spec\":{\"paused\":false}}'";
-    assert_eq!((&*waits.root_cause.unwrap().advice, waits.remarks), (advice, vec![]));
+    let advice = "let it go on, with all changes that wait in its spec: kubectl -n shop patch deployment.apps/web --type merge --patch '{\"spec\":{\"paused\":false}}'";
+    let beside =
+        "beside it, 1 object has another trouble: Pod/web-x cannot pull its image (ImagePullBackOff)";
+    assert_eq!((&*waits.root_cause.unwrap().advice, waits.remarks), (advice, vec![beside.to_owned()]));
     let note = "the spec.paused of Deployment/web is true: it begins nothing new until that is changed";
     let has_note = |answer: &Answer| answer.remarks.iter().any(|remark| remark == note);
     let fails = ask_about(rolled_back, 3);
