@@ -4,7 +4,7 @@ use catena_api::keys;
 use catena_cluster::{Identity, condition, last_write, list, number, text};
 use catena_terminal::duration;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ManagedFieldsEntry};
 use serde_json::Value;
 
 use super::{Cause, Facts, Finding, objects};
@@ -54,24 +54,29 @@ fn contested(node: &Node) -> Option<(&Node, Cause)> {
 }
 
 /// The cause of an object whose spec changes faster than people do it, as the numbers of its revisions show: a revision that comes
-/// back has a new one.
+/// back has a new one. They may all be as new because they were restored or adopted, but then no generation counts the changes.
 fn alternating(node: &Node, now: Timestamp) -> Option<Cause> {
     let is_recent = |at: &Timestamp| now.duration_since(*at) < CHANGE_WINDOW;
     let revisions = node.children.iter().filter(|child| child.identity.kind == "ControllerRevision");
+    let owns = |entry: &ManagedFieldsEntry, field: &str| {
+        entry.fields_v1.as_ref().is_some_and(|owned| owned.0.get(field).is_some())
+    };
     let revisions = revisions.filter_map(|Node { object, .. }| {
-        Some((number(object, "/revision")?, last_write(&object.metadata, |_| true)?))
+        let written = last_write(&object.metadata, |entry| owns(entry, "f:revision"))?;
+        Some((number(object, "/revision")?, written))
     });
     let mut revisions: Vec<(i64, Timestamp)> = revisions.collect();
     revisions.sort_unstable();
     let [(first, _), .., (former, before), (last, newest)] = &revisions[..] else { return None };
     let old = revisions.iter().rev().find(|(_, at)| !is_recent(at)).map_or(first, |(number, _)| number);
     let gap = newest.duration_since(*before);
-    if !is_recent(newest) || gap > CHANGE_INTERVAL || last - old < MIN_CHANGES {
+    let is_counted = node.object.metadata.generation >= Some(last - old);
+    if !is_recent(newest) || gap > CHANGE_INTERVAL || last - old < MIN_CHANGES || !is_counted {
         return None;
     }
     let writers = node.object.metadata.managed_fields.iter().flatten().filter(|entry| {
-        let is_spec = entry.fields_v1.as_ref().is_some_and(|owned| owned.0.get("f:spec").is_some());
-        is_spec && entry.subresource.is_none() && entry.time.as_ref().is_some_and(|at| is_recent(&at.0))
+        let is_new = entry.time.as_ref().is_some_and(|at| is_recent(&at.0));
+        is_new && entry.subresource.is_none() && owns(entry, "f:spec")
     });
     let by = writers.filter_map(|entry| entry.manager.as_deref()).collect::<Vec<_>>().join(" or ");
     let by = if by.is_empty() { "somebody" } else { &by };

@@ -67,8 +67,8 @@ fn doubt(facts: &Facts) -> Option<String> {
 }
 
 fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let is_told = finding.is_some_and(|finding| finding.cause.object.kind == "Namespace");
+    let (mut remarks, cause) = (Vec::new(), finding.map(|finding| &finding.cause));
+    let is_told = cause.is_some_and(|cause| cause.object.kind == "Namespace");
     let namespace = facts.surroundings.namespace.as_ref().filter(|_| !is_told);
     remarks.extend(namespace.and_then(|namespace| namespace.deleted).map(|since| {
         let since = age(facts.now, since);
@@ -77,13 +77,12 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     remarks.extend(facts.surroundings.lost_owner.clone());
     remarks.extend(orphan(facts.asked));
     // It may be the finding itself.
-    let says_so =
-        |finding: &Finding| ["Paused", "Suspended"].iter().any(|word| finding.cause.reason.contains(word));
-    let is_paused = finding.is_some_and(says_so);
+    let says_so = |word: &&str| cause.is_some_and(|cause| cause.reason.contains(word));
+    let is_paused = ["Paused", "Suspended"].iter().any(says_so);
     if facts.asked.deleted.is_none() && !is_paused {
         remarks.extend(at_rest(facts.asked));
     }
-    remarks.extend(paused_below(facts.asked, finding.map(|finding| &finding.cause)));
+    remarks.extend(paused_below(facts.asked, cause));
     match finding {
         None => {
             remarks.extend(command::overlooked(facts));
@@ -112,16 +111,16 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             }));
         }
     }
-    if finding.is_none_or(|finding| finding.cause.reason != contest::REASON) {
+    if cause.is_none_or(|cause| cause.reason != contest::REASON) {
         remarks.extend(contest::told(facts.asked).map(|told| told.message));
     }
     remarks.extend(contest::writers(facts));
     let kept = facts.asked.all().filter_map(updates::withheld);
-    let kept = kept.filter(|kept| finding.is_none_or(|finding| finding.cause.object != kept.object));
+    let kept = kept.filter(|kept| cause.is_none_or(|cause| cause.object != kept.object));
     remarks.extend(kept.map(|kept| format!("{} {}", kept.object, kept.meaning)));
     remarks.extend(placement::remarks(facts));
-    remarks.extend(deletion::remarks(facts, finding.map(|finding| &finding.cause)));
-    remarks.extend(settings::remarks(facts, finding.map(|finding| &finding.cause)));
+    remarks.extend(deletion::remarks(facts, cause));
+    remarks.extend(settings::remarks(facts, cause));
     remarks.extend(unreported::updating(facts));
     remarks.extend(facts.asked.all().flat_map(|node| {
         let told = ["UnreadParameters", "RestartBlocked"].map(|type_| condition_message(node, type_));
@@ -133,8 +132,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         let word = if waiting == 1 { "command is" } else { "commands are" };
         remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
     }
-    let is_about_controller = finding.is_some_and(|finding| finding.cause.reason == NOT_RUNNING);
-    if !is_about_controller {
+    if cause.is_none_or(|cause| cause.reason != NOT_RUNNING) {
         remarks.extend(unreported::remarks(facts));
     }
     remarks

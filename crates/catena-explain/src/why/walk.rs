@@ -110,10 +110,9 @@ fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
 fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let doubt = objects::contradiction(node, facts);
     let blocker = edges::blocker(node);
-    let is_healthy = node.health.state.is_healthy();
     let is_blocked = node.health.state == State::Present && blocker.is_some();
     let unwell = objects::complaint(node).map(|health| Node { health, ..node.clone() });
-    let is_well = is_healthy && unwell.is_none();
+    let is_well = node.health.state.is_healthy() && unwell.is_none();
     if is_well && !objects::has_unhealthy_dependents(node) && !is_blocked && doubt.is_none() {
         // A Job of a schedule runs for a time: only what keeps its pod from running is news.
         let runs = |pod: &Node| text(&pod.object, "/status/phase") == Some("Running");

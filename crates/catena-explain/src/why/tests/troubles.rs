@@ -76,7 +76,11 @@ fn two_writers_that_change_a_spec_in_turn_are_told_while_each_state_is_ready() {
     };
     let mut web = ready();
     let write = |by: &str| json!({"manager": by, "time": "2026-01-01T00:09:58Z", "fieldsV1": {"f:spec": {}}});
-    web["metadata"] = json!({"managedFields": [write("keel"), write("argocd")]});
+    web["metadata"] = json!({"generation": 18, "managedFields": [write("keel"), write("argocd")]});
+    web["status"]["observedGeneration"] = 18.into();
+    let mut restored = web.clone();
+    restored["metadata"]["generation"] = 1.into();
+    restored["status"]["observedGeneration"] = 1.into();
     let ask_with = |revisions: [(i64, &str); 3]| {
         let revisions = revisions.map(|(number, at)| revision(number, at));
         ask(WEB, &[&[deployment(web.clone()), set(ready())][..], &revisions].concat(), &calm())
@@ -87,6 +91,8 @@ fn two_writers_that_change_a_spec_in_turn_are_told_while_each_state_is_ready() {
     assert_eq!(fight.sentence, says);
     let advice = fight.root_cause.unwrap().advice;
     assert!(advice.contains("kubectl -n shop get basicdeployment.catena.dev/web --output yaml"), "{advice}");
+    let new = [revision(9, "2026-01-01T00:09:57Z"), revision(17, "2026-01-01T00:09:58Z")];
+    assert!(ask(WEB, &[&[deployment(restored), set(ready())][..], &new].concat(), &calm()).well);
     // Somebody corrects a mistake at once; or did so often, and not lately.
     assert!(ask_with([first, (2, "2026-01-01T00:09:56Z"), (3, "2026-01-01T00:09:58Z")]).well);
     assert!(ask_with([first, (16, "2026-01-01T00:08:56Z"), (17, "2026-01-01T00:08:58Z")]).well);
