@@ -18,10 +18,8 @@ const MAX_STEPS: usize = 3;
 const MAX_OBJECTS_PER_STEP: usize = 16;
 /// Of a cluster with more nodes, only the first 2,000 are looked at.
 const MAX_PAGES: usize = 4;
-/// The first contents of each kind explain the others.
+/// The first contents of the first kinds explain the others.
 const MAX_CONTENTS: usize = 4;
-/// The first kinds explain the others.
-const MAX_KINDS: usize = 8;
 
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundings: &mut Surroundings) {
@@ -163,7 +161,7 @@ async fn contents_of(cluster: &Cluster, container: &Node, gaps: &mut Vec<Gap>) -
     let namespace = (container.identity.kind == "Namespace").then_some(container.identity.name.as_str());
     let (mut left, mut found) = (deletion::resources_left(container), Vec::new());
     left.sort_by_key(|resource| resource != "pods");
-    for resource in left.into_iter().take(MAX_KINDS) {
+    for resource in left.into_iter().take(MAX_CONTENTS) {
         let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
         let Some(kind) = cluster.kinds.named(group, plural) else { continue };
         let objects = cluster.metadata(kind, namespace, ListParams::default()).await;

@@ -15,6 +15,8 @@ use crate::Node;
 const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"];
 /// The most probable neighbours explain the others.
 const MAX_WAYS: usize = 16;
+/// More take seconds.
+const MAX_PODS: usize = 1000;
 /// More would hide the rest.
 const MAX_TROUBLES: usize = 3;
 
@@ -35,6 +37,7 @@ pub fn other_troubles(finding: &Finding, facts: &Facts) -> Option<String> {
         let is_stuck = node.identity.kind == "Pod" && node.health.state == State::Stuck;
         is_stuck && !(is_told && edges::needs_nodes(node))
     });
+    let pods = pods.take(MAX_PODS);
     let unfollowed = path.last().filter(|leaf| is_not_followed(leaf)).into_iter();
     let unfollowed = unfollowed.flat_map(|leaf| objects::unhealthy_children(leaf, facts));
     let is_same = |one: &Cause, other: &Cause| {
