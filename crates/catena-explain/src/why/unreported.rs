@@ -21,14 +21,10 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.health.since.or(node.created);
     let is_new = is_new(since, facts);
     let controller = controllers::controller_of(&node.identity);
-    // The clocks of the two differ a little.
-    let is_of_spec = |at| since.is_none_or(|since| since.duration_since(at) <= SignedDuration::from_secs(5));
     // It may not be able to report.
     let refused = warnings::current(node, facts).find(|warning| {
         let row = reasons::describe(&warning.reason);
-        warning.at.is_some_and(is_of_spec)
-            && controller == Some(&*warning.by)
-            && row.is_some_and(|row| !row.is_progress)
+        controller == Some(&*warning.by) && row.is_some_and(|row| !row.is_progress)
     });
     let silent = |variant: &str, names: &[(&str, &str)]| {
         if let Some(Warning { reason, message, since, .. }) = refused {
