@@ -1,4 +1,4 @@
-use std::{sync::Arc, time::Duration};
+use std::{mem::take, sync::Arc, time::Duration};
 
 use kube::discovery::ApiResource;
 use tokio::{
@@ -111,12 +111,19 @@ pub struct WatchStatus {
     requeue_epoch: watch::Sender<u64>,
     /// The begin of the current [`REQUEUE_WINDOW`], which comes while a requeue waits for it, and the number of requeues in it.
     window: (Instant, u32),
+    /// Whether its kind may have a new definition since the last list.
+    is_redefined: bool,
 }
 
 impl WatchStatus {
     pub(super) fn new(kind: &str, rule: ReadinessRule, requeue_epoch: watch::Sender<u64>) -> Self {
         let state = WatchState { kind: kind.to_owned(), rule, ..WatchState::default() };
-        Self { state: watch::Sender::new(state), requeue_epoch, window: (Instant::now(), 0) }
+        Self {
+            state: watch::Sender::new(state),
+            requeue_epoch,
+            window: (Instant::now(), 0),
+            is_redefined: false,
+        }
     }
 
     /// The state, for its readers.
@@ -151,10 +158,15 @@ impl WatchStatus {
             (state.listed, state.listing, state.failing) = (true, None, None);
         });
         let news = !before.listed || before.failing.is_some();
-        if news {
+        if take(&mut self.is_redefined) || news {
             self.requeue_all();
         }
         news
+    }
+
+    /// Records that its kind may have a new definition: what the former one refused is tried again after the next list.
+    pub fn redefined(&mut self) {
+        self.is_redefined = true;
     }
 
     /// Records that the watch works.

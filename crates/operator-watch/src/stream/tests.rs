@@ -491,6 +491,20 @@ async fn what_may_have_a_new_definition_is_listed_again_after_a_watch_that_ends_
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_former_definition_refused_is_tried_again_after_the_list_by_the_new_one() {
+    for (end, epochs) in [(Answer::EndedAfter(50), 2), (Answer::EndedAfter(60), 1)] {
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("shops.example", "v1", "Shop"));
+        let list = || Answer::List("5", vec![]);
+        let server = Server::that_answers([list(), end, list(), Answer::Events(vec![])]);
+        let watches = Watches::default();
+        let watch: Watch<PrunedObject> = Watch::all(&server.client(), &kind);
+        let _watch = watches.watch_changes(watch, |_| {});
+        sleep(Duration::from_secs(100)).await;
+        assert_eq!(*watches.requeue_epoch.borrow(), epochs);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn data_that_were_restored_from_a_backup_are_listed_after_a_minute_of_silence() {
     let server = Server::that_answers([
         Answer::List("1000", vec![good("a", 1000, "x"), good("gone", 900, "x")]),

@@ -153,6 +153,7 @@ where
                         (silence, is_doubtful) = (Duration::ZERO, true);
                     }
                     if is_by_server && self.watch.is_definable() && began.elapsed() < EARLY_END {
+                        self.status.redefined();
                         return sleep(self.backoff.pause(AT_ONCE)).await;
                     }
                     if began.elapsed() <= SHORT_WATCH {

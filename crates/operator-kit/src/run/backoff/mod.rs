@@ -34,7 +34,7 @@ pub(crate) const EVERYTHING: &str = "";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RetryFingerprint {
     pub generation: i64,
-    /// Rises with each change of the settings, and when a watch recovers or loses its kind.
+    /// Rises with each change of the settings, and when a watch recovers, loses its kind or gets a new definition of it.
     pub epoch: u64,
 }
 
