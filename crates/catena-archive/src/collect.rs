@@ -104,12 +104,11 @@ pub async fn collect(
     if namespace.is_some() {
         cluster.ensure_namespace().await?;
     }
-    let mut gone = Folder::kinds(folder)?;
-    gone.retain(|name| cluster.kinds.preferred().all(|kind| kind.full_name() != *name));
     let scope = Scope {
-        kinds: chosen.iter().map(|kind| kind.full_name()).chain(gone.iter().cloned()).collect(),
+        kinds: chosen.iter().map(|kind| kind.full_name()).collect(),
         namespace: namespace.map(str::to_owned),
     };
+    let is_served = |name: &str| cluster.kinds.preferred().any(|kind| kind.full_name() == name);
     let mut collection = Collection {
         cluster,
         namespace,
@@ -117,7 +116,7 @@ pub async fn collect(
         choice: if kinds.is_empty() { "--kind catena " } else { "" },
         // Only their kinds tell which dependents are commands, which would run again.
         commands: command_kinds(cluster).await?,
-        folder: Folder::begin(folder, scope)?,
+        folder: Folder::begin(folder, scope, is_served)?,
         known: HashSet::new(),
         owners: BTreeSet::new(),
         used: BTreeSet::new(),
@@ -126,8 +125,10 @@ pub async fn collect(
         refused: None,
         saved: Saved::default(),
     };
-    for kind in gone {
-        collection.miss(None, Gap::new(kind, KIND_GONE));
+    let is_gone = |name: &&String| collection.chosen.iter().all(|kind| kind.full_name() != **name);
+    let gone: Vec<_> = collection.folder.kinds().iter().filter(is_gone).cloned().collect();
+    for name in gone {
+        collection.miss(None, Gap::new(name, KIND_GONE));
     }
     for kind in collection.chosen.clone() {
         collection.all_of(kind).await?;

@@ -128,11 +128,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Begins a backup in an empty folder or over an earlier backup. What begins with a dot belongs to others, such as Git.
+    /// Begins a backup in an empty folder or over an earlier backup, whose kinds that are not served any more stay. What begins
+    /// with a dot belongs to others, such as Git.
     ///
     /// # Errors
     /// When the folder holds anything else, also a backup of another scope, cannot be written, or another backup is written to it.
-    pub fn begin(path: &Path, scope: Scope) -> Result<Self> {
+    pub fn begin(path: &Path, mut scope: Scope, is_served: impl Fn(&str) -> bool) -> Result<Self> {
         let place = path.display();
         let cannot = || format!("the folder {place} cannot be written");
         create_folder(path).with_context(cannot)?;
@@ -142,6 +143,7 @@ impl Folder {
             bail!("another backup is written to {place}: wait for its end, and try again");
         }
         let former = if let Some(index) = Index::earlier(path)? {
+            scope.kinds.extend(index.scope.kinds.iter().filter(|kind| !is_served(kind)).cloned());
             ensure!(
                 scope.covers(&index.scope),
                 "{place} is a backup of {}, but this is one of {scope}: choose another folder, or the same --kind, --namespace \
@@ -166,12 +168,9 @@ impl Folder {
         Ok(folder)
     }
 
-    /// The kinds that an earlier backup in a folder covers; none if there is no backup.
-    ///
-    /// # Errors
-    /// When its index cannot be read.
-    pub fn kinds(path: &Path) -> Result<BTreeSet<String>> {
-        Ok(Index::earlier(path)?.map(|index| index.scope.kinds).unwrap_or_default())
+    /// The kinds that it covers.
+    pub fn kinds(&self) -> &BTreeSet<String> {
+        &self.new.scope.kinds
     }
 
     fn collected(&self) -> PathBuf {
@@ -373,7 +372,7 @@ mod tests {
         }
 
         fn begin(&self) -> Folder {
-            Folder::begin(&self.0, Scope::default()).unwrap()
+            Folder::begin(&self.0, Scope::default(), |_| true).unwrap()
         }
 
         /// Makes a backup of these objects.
@@ -447,7 +446,7 @@ mod tests {
     fn two_backups_do_not_write_into_one_folder_at_once() {
         let folder = Temporary::new("together");
         let first = folder.collected(&[&named("web")]);
-        let told = Folder::begin(&folder.0, Scope::default()).unwrap_err().to_string();
+        let told = Folder::begin(&folder.0, Scope::default(), |_| true).unwrap_err().to_string();
         assert!(told.starts_with("another backup is written to "), "{told}");
         assert!(first.end(|_| false).unwrap());
         folder.backup(&[&named("web"), &named("api")]);
@@ -542,7 +541,12 @@ mod tests {
         fs::create_dir_all(&folder.0).unwrap();
         assert!(Folder::read(&folder.0).unwrap_err().to_string().contains("is no backup"));
         fs::write(folder.0.join("notes.txt"), "mine").unwrap();
-        assert!(Folder::begin(&folder.0, Scope::default()).unwrap_err().to_string().contains("is not empty"));
+        assert!(
+            Folder::begin(&folder.0, Scope::default(), |_| true)
+                .unwrap_err()
+                .to_string()
+                .contains("is not empty")
+        );
     }
 
     #[test]
@@ -577,7 +581,7 @@ mod tests {
             "format: 1\ncomplete: true\nscope: {kinds: []}\nfiles: [notes.txt]\n",
         ] {
             fs::write(folder.0.join(INDEX), text).unwrap();
-            Folder::begin(&folder.0, Scope::default()).unwrap_err();
+            Folder::begin(&folder.0, Scope::default(), |_| true).unwrap_err();
             assert_eq!(fs::read_to_string(folder.0.join(INDEX)).unwrap(), text);
         }
     }
@@ -606,7 +610,7 @@ mod tests {
             kinds: kinds.iter().map(|&kind| kind.to_owned()).collect(),
             ..Scope::default()
         };
-        let begin = |scope: &Scope| Folder::begin(&folder.0, scope.clone());
+        let begin = |scope: &Scope| Folder::begin(&folder.0, scope.clone(), |_| true);
         begin(&kinds(&["pods"])).unwrap().end(|_| false).unwrap();
         let shop = Scope { namespace: Some("shop".into()), ..kinds(&["pods"]) };
         for other in [shop, kinds(&["secrets"])] {

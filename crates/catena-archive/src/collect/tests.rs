@@ -167,8 +167,8 @@ async fn a_chosen_kind_that_may_not_be_listed_is_named_and_takes_nothing_from_th
 async fn the_files_of_a_kind_that_is_gone_from_the_server_stay_and_the_kind_is_named() {
     let folder = Temporary::new("gone-kind");
     let kinds = ["basicdeployments.catena.dev", "gadgets.example.com"].map(str::to_owned);
-    let mut former =
-        Folder::begin(&folder.0, Scope { kinds: kinds.into(), namespace: Some("shop".into()) }).unwrap();
+    let scope = Scope { kinds: kinds.into(), namespace: Some("shop".into()) };
+    let mut former = Folder::begin(&folder.0, scope, |_| true).unwrap();
     let gadget = manifest::tests::manifest("Gadget", "lamp", &json!({}));
     former.add("gadgets.example.com", &gadget).unwrap();
     assert!(former.end(|_| false).unwrap());

@@ -563,7 +563,7 @@ struct Backup(std::path::PathBuf);
 impl Backup {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("catena-restore-{name}-{}", std::process::id()));
-        let mut folder = Folder::begin(&path, Scope::default()).unwrap();
+        let mut folder = Folder::begin(&path, Scope::default(), |_| true).unwrap();
         folder.add("basicdeployments.catena.dev", &deployment()).unwrap();
         folder.end(|_| false).unwrap();
         Self(path)
