@@ -25,7 +25,7 @@ use anyhow::Result;
 use catena_cluster::{At, Cluster, Identity, Kind, command_kinds, declared_commands, lost};
 use catena_terminal::Progress;
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     Folder, Manifest, Note, Report, Uids, Way, commands, create, definitions, manifest, order, selection,
@@ -259,7 +259,13 @@ impl<'r> Restoration<'r> {
         let unbound = self.why_unbound(&live).await;
         let new = Identity { uid: uid(&live), ..identity.clone() };
         let (list, difference) = if !is_complete {
-            self.complete_early(manifest, is_ended_command, place, &new.uid).await?;
+            // Data gets its owners at the end, and a `BasicDeployment` goes on then.
+            if is_ended_command {
+                let outcome = json!({"status": manifest.object()["status"]});
+                create::told(create::merge(place, "status", &new.uid, outcome).await)?;
+            } else if !is_early && !manifest.is_deployment() {
+                self.complete(manifest, json!({})).await?;
+            }
             (&mut self.result.restored, difference)
         } else if self.choices.overwrite && !manifest.is_command() {
             let live = overwrite(place, live, &object).await?;

@@ -1,11 +1,11 @@
 //! Completes restored objects: each gets its owners and the record of who applied its fields, and a `BasicDeployment` goes on.
 
 use catena_api::keys;
-use catena_cluster::{At, Identity};
+use catena_cluster::Identity;
 use serde_json::{Value, json};
 
 use super::{ATTEMPTS, CONTESTED, GOING, Restoration, uid};
-use crate::{Manifest, collect::why_in_no_backup, create, manifest, order};
+use crate::{Manifest, collect::why_in_no_backup, create, manifest};
 
 impl Restoration<'_> {
     /// The owner references with the uids of the live owners, which are found by their names.
@@ -57,23 +57,6 @@ impl Restoration<'_> {
         // What a controller may have added meanwhile is the same.
         let patch = json!({"metadata": self.uids.bound(object, &owners, false)["metadata"]});
         self.complete(object, patch).await
-    }
-
-    /// Completes an object as far as that can be done before all others are there: data gets its owners at the end, and a
-    /// `BasicDeployment` goes on then. An ended command gets its outcome at once.
-    pub(super) async fn complete_early(
-        &self,
-        manifest: &Manifest,
-        is_ended_command: bool,
-        place: At<'_>,
-        uid: &str,
-    ) -> Result<(), String> {
-        if is_ended_command {
-            let outcome = json!({"status": manifest.object()["status"]});
-            return create::told(create::merge(place, "status", uid, outcome).await).map(drop);
-        }
-        let is_completed_later = order::comes_before_owners(manifest) || manifest.is_deployment();
-        if is_completed_later { Ok(()) } else { self.complete(manifest, json!({})).await }
     }
 
     /// Completes an object that this restoration created, with a last change.
