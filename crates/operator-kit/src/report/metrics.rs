@@ -23,83 +23,56 @@ use prometheus_client::{
 /// The names and values of labels.
 type Labels<const N: usize> = [(&'static str, Cow<'static, str>); N];
 
-/// The metrics of the process.
-pub(crate) struct Metrics {
-    /// A controller can add metrics of its own.
-    pub registry: Mutex<Registry>,
-    passes: Family<Labels<1>, Counter>,
-    pass_seconds: Histogram,
-    pub errors: Family<Labels<2>, Counter>,
-    pub backing_off: Gauge<u64, AtomicU64>,
-    last_success: Gauge<f64, AtomicU64>,
-    pub watch_errors: Family<Labels<1>, Counter>,
-    pub unreadable: Family<Labels<1>, Gauge<u64, AtomicU64>>,
-    kinds_observed: Family<Labels<1>, Gauge>,
-    pub writes: Family<Labels<2>, Counter>,
-    pub repeated_writes: Family<Labels<1>, Counter>,
-    pub leader: Gauge,
-    pub settings_errors: Counter,
-    settings: Family<Labels<1>, Gauge>,
-    pub settings_kept_out: Gauge,
-    events: Family<Labels<1>, Counter>,
-    pub unserved: Gauge<u64, AtomicU64>,
+/// Defines the metrics, each with its name and help text.
+macro_rules! metrics {
+    ($($field:ident: $metric:ty = $add:ident($($argument:expr),+);)+) => {
+        /// The metrics of the process.
+        pub(crate) struct Metrics {
+            /// A controller can add metrics of its own.
+            pub registry: Mutex<Registry>,
+            $(pub $field: $metric,)+
+        }
+
+        impl Metrics {
+            /// Metrics whose names begin with a prefix.
+            pub fn new(prefix: &str) -> Self {
+                let mut all = Registry::with_prefix(prefix);
+                Self { $($field: $add(&mut all, $($argument),+),)+ registry: Mutex::new(all) }
+            }
+        }
+    };
 }
 
-impl Metrics {
-    /// Metrics whose names begin with a prefix.
-    pub fn new(prefix: &str) -> Self {
-        let mut registry = Registry::with_prefix(prefix);
-        let all = &mut registry;
-        Self {
-            passes: add(all, "reconcile", "Reconciliations of an object, by result"),
-            pass_seconds: in_seconds(
-                all,
-                "reconcile_time",
-                "Duration of a reconciliation",
-                Histogram::new(exponential_buckets(0.000_1, 4.0, 10)),
-            ),
-            errors: add(all, "reconcile_errors", "Failed reconciliations, by category and reason"),
-            backing_off: add(all, "objects_in_backoff", "Objects whose last reconciliation failed"),
-            last_success: in_seconds(
-                all,
-                "last_successful_reconcile_timestamp",
-                "Time of the last successful reconciliation, in seconds since 1970",
-                Gauge::default(),
-            ),
-            watch_errors: add(all, "watch_errors", "Failures of watches, by kind"),
-            unreadable: add(
-                all,
-                "unreadable_objects",
-                "Objects that cannot be read and are skipped, by kind",
-            ),
-            kinds_observed: add(
-                all,
-                "kind_observed",
-                "1 while a watched kind is observed; 0 while it is not served, or its watch keeps failing",
-            ),
-            writes: add(all, "writes", "Writes to the API server, by verb and answer"),
-            repeated_writes: add(
-                all,
-                "repeated_writes",
-                "Reconciliations that repeated the same write too often, by the kind written",
-            ),
-            leader: add(all, "leader", "1 while this process holds the Lease"),
-            settings_errors: add(all, "settings_errors", "Changes of the settings that were rejected"),
-            settings: add(all, "settings_info", "1 for the settings in force, by the sha256 of their text"),
-            settings_kept_out: add(
-                all,
-                "settings_kept_out",
-                "1 while newer settings are not in force: refused, or waiting for rights",
-            ),
-            events: add(all, "events", "Events about objects, by whether they were published"),
-            unserved: add(
-                all,
-                "kinds_not_served",
-                "Configured kinds that the cluster does not serve in the configured version",
-            ),
-            registry: Mutex::new(registry),
-        }
-    }
+metrics! {
+    passes: Family<Labels<1>, Counter> = add("reconcile", "Reconciliations of an object, by result");
+    pass_seconds: Histogram =
+        in_seconds("reconcile_time", "Duration of a reconciliation",
+            Histogram::new(exponential_buckets(0.000_1, 4.0, 10)));
+    errors: Family<Labels<2>, Counter> =
+        add("reconcile_errors", "Failed reconciliations, by category and reason");
+    backing_off: Gauge<u64, AtomicU64> =
+        add("objects_in_backoff", "Objects whose last reconciliation failed");
+    last_success: Gauge<f64, AtomicU64> =
+        in_seconds("last_successful_reconcile_timestamp", "Time of the last successful reconciliation, in seconds since 1970",
+            Gauge::default());
+    watch_errors: Family<Labels<1>, Counter> = add("watch_errors", "Failures of watches, by kind");
+    unreadable: Family<Labels<1>, Gauge<u64, AtomicU64>> =
+        add("unreadable_objects", "Objects that cannot be read and are skipped, by kind");
+    kinds_observed: Family<Labels<1>, Gauge> =
+        add("kind_observed", "1 while a watched kind is observed; 0 while it is not served, or its watch keeps failing");
+    writes: Family<Labels<2>, Counter> = add("writes", "Writes to the API server, by verb and answer");
+    repeated_writes: Family<Labels<1>, Counter> =
+        add("repeated_writes", "Reconciliations that repeated the same write too often, by the kind written");
+    leader: Gauge = add("leader", "1 while this process holds the Lease");
+    settings_errors: Counter = add("settings_errors", "Changes of the settings that were rejected");
+    settings: Family<Labels<1>, Gauge> =
+        add("settings_info", "1 for the settings in force, by the sha256 of their text");
+    settings_kept_out: Gauge =
+        add("settings_kept_out", "1 while newer settings are not in force: refused, or waiting for rights");
+    events: Family<Labels<1>, Counter> =
+        add("events", "Events about objects, by whether they were published");
+    unserved: Gauge<u64, AtomicU64> =
+        add("kinds_not_served", "Configured kinds that the cluster does not serve in the configured version");
 }
 
 /// A new metric, which the registry serves.
