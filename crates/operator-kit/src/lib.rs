@@ -12,7 +12,7 @@
 //! Reads are in [`operator_watch`], templates and expressions in [`operator_templates`].
 //!
 //!
-//! `examples/hello-controller` of the repository is a whole controller in sixty lines.
+//! `examples/hello-controller` of the repository is a whole controller in seventy lines.
 
 pub mod report;
 pub mod run;

@@ -6,10 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use kube::{Resource, api::ObjectMeta, runtime::watcher::Event};
+use kube::{Resource, runtime::watcher::Event};
 use parking_lot::RwLock;
 
-use crate::{Failure, WatchHandle, decode::Received, object::ObjectId};
+use crate::{WatchHandle, decode::Received, object::ObjectId};
 
 /// The part of a watched object that a controller keeps: only the fields that it reads.
 pub trait Row: Send + Sync + 'static {
@@ -38,38 +38,6 @@ impl<K: Resource + Send + Sync + 'static> Row for K {
 
     fn index_key(&self) -> Option<&str> {
         self.meta().name.as_deref()
-    }
-}
-
-/// An object of which only its controller matters.
-#[derive(Clone, Debug)]
-pub struct Dependent {
-    namespace: String,
-    name: String,
-    uid: String,
-    /// The uid of its controller.
-    owner: Option<String>,
-}
-
-impl Dependent {
-    /// The row of an object.
-    #[must_use]
-    pub fn of<K: Resource>(mut object: K) -> Self {
-        let ObjectMeta { namespace, name, uid, owner_references, .. } = take(object.meta_mut());
-        let mut owners = owner_references.into_iter().flatten();
-        let owner = owners.find(|owner| owner.controller == Some(true)).map(|owner| owner.uid);
-        let [namespace, name, uid] = [namespace, name, uid].map(Option::unwrap_or_default);
-        Self { namespace, name, uid, owner }
-    }
-}
-
-impl Row for Dependent {
-    fn id(&self) -> ObjectId<'_> {
-        ObjectId { namespace: &self.namespace, name: &self.name, uid: &self.uid }
-    }
-
-    fn index_key(&self) -> Option<&str> {
-        self.owner.as_deref()
     }
 }
 
@@ -141,20 +109,6 @@ impl<R: Row> Cache<R> {
     #[must_use]
     pub fn by_index(&self, namespace: &str, key: &str) -> Vec<Arc<R>> {
         self.rows.read().by_index(namespace, key)
-    }
-
-    /// The rows of the dependents of an object, in no order.
-    ///
-    /// # Errors
-    /// While the cache is not reliable: a dependent that it lacks would look missing.
-    pub fn owned_by(&self, owner: ObjectId<'_>) -> Result<Vec<Arc<R>>, Failure> {
-        match self.watch.problem() {
-            Some(problem) => {
-                let message = format!("the dependents of {owner} cannot be observed: {problem}");
-                Err(Failure::transient("LookUpFailed", message))
-            }
-            None => Ok(self.by_index(owner.namespace, owner.uid)),
-        }
     }
 
     /// All rows for which `keep` is true, in no order. It is called for every row.
@@ -277,15 +231,13 @@ fn index_key_in(namespace: &str, key: &str) -> Box<str> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::json;
+    use kube::api::ObjectMeta;
 
     use super::*;
     use crate::{
         Watch, Watches,
         testing::{Answer, answering},
     };
-
-    const OWNER: ObjectId<'_> = ObjectId { namespace: "shop", name: "web", uid: "u" };
 
     #[derive(PartialEq)]
     struct Pod(&'static str, Option<&'static str>);
@@ -439,25 +391,5 @@ mod tests {
         take(&cache, Event::Apply(Pod("uid-2", Some("a"))));
         assert!(take(&cache, Event::Delete(Pod("uid-1", Some("a")))).is_empty());
         assert_eq!(uids(&cache, "a"), ["uid-2"]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn the_dependents_of_an_object_are_known_once_all_are() {
-        let owners = json!([{"apiVersion": "v1", "kind": "ServiceAccount", "name": "web", "uid": "u", "controller": true}]);
-        let map =
-            json!({"metadata": {"name": "card", "namespace": "shop", "uid": "c", "ownerReferences": owners}});
-        let list = json!({"metadata": {"resourceVersion": "5"}, "items": [map]});
-        let (client, _log) = answering(move |sent| {
-            if sent.uri.contains("watch=true") { Answer::Silence } else { Answer::Object(list.clone()) }
-        });
-        let watch = Watch::metadata_of::<ConfigMap>(&client);
-        let cards = Watches::default().cache(watch, Dependent::of, |_| {});
-        let error = cards.owned_by(OWNER).unwrap_err();
-        assert!(error.message.contains("shop/web") && error.message.contains("first list"), "{error}");
-        cards.watch().first_list(std::time::Duration::from_secs(9)).await;
-        let names: Vec<_> =
-            cards.owned_by(OWNER).unwrap().iter().map(|card| card.id().name.to_owned()).collect();
-        assert_eq!(names, ["card"]);
-        assert!(cards.owned_by(ObjectId { uid: "another", ..OWNER }).unwrap().is_empty());
     }
 }

@@ -17,7 +17,7 @@ pub mod testing;
 
 pub use {
     api_error::{ApiError, Cause, Verb},
-    cache::{Cache, Dependent, Row},
+    cache::{Cache, Row},
     consistency::{SeenVersion, WriteTarget},
     decode::{Lenient, Pruned, PrunedObject},
     discovery::Discovery,

@@ -1,16 +1,16 @@
 //! Keeps a `ConfigMap` beside each `ServiceAccount`.
 
-use std::sync::Arc;
+use std::{convert::identity, sync::Arc};
 
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use operator_kit::run::{Backoffs, Controller, Identity, Operator, Queue, Requeue};
 use operator_kit::write::{Ownership, Writer};
-use operator_watch::{Cache, Dependent, Failure, ObjectId, Row, Watch, WriteTarget};
+use operator_watch::{Cache, Failure, ObjectId, PrunedObject, Watch, WriteTarget};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 struct Cards {
-    cards: Arc<Cache<Dependent>>,
+    cards: Arc<Cache<PrunedObject>>,
     writer: Writer,
 }
 
@@ -21,8 +21,13 @@ impl Controller for Cards {
     type Error = Failure;
 
     async fn observe(&self, account: Arc<ServiceAccount>, _: Backoffs) -> Result<Self::Observed, Failure> {
-        // Fails while the cache is incomplete: a card that it lacks would be created again.
-        let has_card = !self.cards.owned_by(ObjectId::of(&*account))?.is_empty();
+        if let Some(problem) = self.cards.watch().problem() {
+            // A card that an incomplete cache lacks would be created again.
+            return Err(Failure::transient("CardsNotObserved", problem));
+        }
+        let ObjectId { namespace, name, uid } = ObjectId::of(&*account);
+        let cards = self.cards.by_index(namespace, &format!("card-of-{name}"));
+        let has_card = cards.iter().any(|card| Ownership::is_controlled_by(&card.metadata, uid));
         Ok((account, has_card))
     }
 
@@ -53,8 +58,8 @@ async fn main() -> anyhow::Result<()> {
     let watch = Watch::metadata_of::<ConfigMap>(&operator.client);
     let queue = Queue::default();
     let accounts = queue.clone();
-    let cards = operator.watches.cache(watch, Dependent::of, move |card| {
-        let ObjectId { namespace, name, .. } = card.id();
+    let cards = operator.watches.cache(watch, identity, move |card| {
+        let ObjectId { namespace, name, .. } = ObjectId::of(card);
         if let Some(account) = name.strip_prefix("card-of-") {
             accounts.notify(namespace, account);
         }
