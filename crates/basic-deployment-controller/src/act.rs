@@ -1,31 +1,33 @@
 //! Action → writes. The only writer.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use basic_deployment_controller::{
     child::Child,
     decide::Action,
     desired::Desired,
     drift::{changed_field, means_the_same, replaced_lists},
-    error::{Error, Refusal},
     handed::Handed,
     observed::Observed,
     revision::{self, Revision},
     status::CONDITIONS,
 };
-use catena_api::{BasicDeployment, keys};
+use catena_api::{BasicDeployment, keys, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::DeleteParams;
 use operator_kit::{
-    report::StatusAge,
+    report::{StatusAge, StepError},
     run::Requeue,
     write::{Batch, Ownership, Writer},
 };
 use operator_templates::Rendered;
-use operator_watch::{ApiError, Cause, ObjectId, Row, WriteTarget};
+use operator_watch::{ApiError, Cause, Failure, ObjectId, Row, WriteTarget};
 use serde_json::json;
 
 use crate::memory::Memory;
+
+/// Time until a revision that exists is known from its watch.
+const WATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// Writes children, revisions and statuses, and remembers their last states on the server.
 pub struct Executor {
@@ -45,7 +47,7 @@ impl Executor {
     }
 
     /// Takes a step.
-    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, Error> {
+    pub async fn act(&self, observed: &Observed, action: Action) -> Result<Requeue, StepError> {
         let deployment = &*observed.deployment;
         let own = self.writer.for_object(ObjectId::of(deployment));
         match action {
@@ -111,7 +113,7 @@ impl Executor {
         deployment: &BasicDeployment,
         rendered: Rendered,
         number: i64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), StepError> {
         let own = ObjectId::of(deployment);
         let resource = &self.revisions.resource;
         let name = revision::name(own.name, own.uid, &rendered.hash);
@@ -133,7 +135,12 @@ impl Executor {
                 let on = format!("--namespace {} controllerrevision {name} --overwrite", own.namespace);
                 let label = format!("kubectl label {on} {}={}", keys::DEPLOYMENT_UID, own.uid);
                 let hash = format!("kubectl annotate {on} {}={}", keys::HASH, rendered.hash);
-                Err(Refusal::RevisionNameTaken { name, restore: [label, hash] }.into())
+                let message = format!(
+                    "ControllerRevision {name:?} exists, but is not known as a revision of this BasicDeployment: it belongs to somebody else, or somebody removed its label or annotation; restore them ({label}; {hash}), or delete it"
+                );
+                // A former process may have created it, and its watch may be behind.
+                let failure = Failure::stalled(reason::REVISION_NAME_TAKEN, message);
+                Err(Failure { is_expected: true, retry_after: Some(WATCH_DELAY), ..failure }.into())
             }
             created => {
                 created?;

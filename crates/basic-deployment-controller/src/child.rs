@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use catena_api::keys;
+use catena_api::{keys, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use operator_kit::write::Ownership;
-use operator_watch::{ObjectId, PrunedObject, Row};
+use operator_watch::{Failure, ObjectId, PrunedObject, Row};
 use replica_contract::{Outputs, Pause, Stalled};
 use serde_json::{Value, json};
 
-use crate::{child_kind::ChildKind, error::Refusal};
+use crate::child_kind::ChildKind;
 
 /// A child in the cache: the object without `managedFields`, because any of its fields may be ours, and without its status, of
 /// which only the outputs matter.
@@ -92,7 +92,7 @@ impl Child {
     /// The refusal to touch it as an object of somebody else that has the child's name. What belongs to somebody who is there is
     /// not to be deleted.
     #[must_use]
-    pub fn refused(&self) -> Refusal {
+    pub fn refused(&self) -> Failure {
         let why = match &self.owner {
             Some(owner) => format!(
                 "and belongs to {} {:?}, which needs it; change the name in the template, or give this BasicDeployment another name",
@@ -103,7 +103,7 @@ impl Child {
             None if !self.hash().is_empty() => "without an owner and was rendered from another spec or template; restore those to have it adopted without downtime, and change them afterwards; otherwise delete it, or change the name in the template".to_owned(),
             None => "and belongs to an unknown owner: it has no controller, and was not rendered from this template; delete it if nobody needs it, or change the name in the template".to_owned(),
         };
-        Refusal::ChildNotOwned { kind: self.kind.kind.clone(), name: self.name.clone(), why }
+        Failure::stalled(reason::CHILD_NOT_OWNED, format!("{} exists {why}", self.named()))
     }
 
     /// The value of one of its annotations.
@@ -142,9 +142,13 @@ impl Child {
     /// Its breach of the contract: an output that cannot be read. Nothing is written to such a child, because nobody knows what it
     /// would do.
     #[must_use]
-    pub fn breach(&self) -> Option<Refusal> {
-        let problem = self.outputs.problem.clone()?;
-        Some(Refusal::ContractBroken { kind: self.kind.kind.clone(), name: self.name.clone(), problem })
+    pub fn breach(&self) -> Option<Failure> {
+        let problem = self.outputs.problem.as_ref()?;
+        let message = format!(
+            "{} breaks the replica contract: {problem}; correct the contract of this kind under children in the controller's settings, or the child's controller",
+            self.named()
+        );
+        Some(Failure::stalled(reason::CONTRACT_BROKEN, message))
     }
 
     /// Whether all its outputs can be read.

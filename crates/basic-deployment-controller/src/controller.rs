@@ -16,14 +16,13 @@ use std::{
 use basic_deployment_controller::{
     Settings,
     decide::{Action, decide},
-    error::Error,
     events,
     observed::Observed,
 };
 use catena_api::{BasicDeployment, keys};
 use kube::Resource;
 use operator_kit::{
-    report::{EventType, Events},
+    report::{EventType, Events, StepError},
     run::{Backoffs, Controller, Requeue, SettingsHandle},
 };
 
@@ -45,12 +44,16 @@ impl Controller for Deployments {
     type Kind = BasicDeployment;
     type Observed = Observed;
     type Action = Action;
-    type Error = Error;
+    type Error = StepError;
 
     /// What refuses a step may be fixed unnoticed; with the jitter, this is a minute.
     const LONGEST_BACKOFF: Duration = Duration::from_secs(50);
 
-    async fn observe(&self, deployment: Arc<BasicDeployment>, backoffs: Backoffs) -> Result<Observed, Error> {
+    async fn observe(
+        &self,
+        deployment: Arc<BasicDeployment>,
+        backoffs: Backoffs,
+    ) -> Result<Observed, StepError> {
         let status_age = self.executor.status_age(&deployment);
         self.observer.observe(deployment, backoffs, status_age).await
     }
@@ -63,7 +66,7 @@ impl Controller for Deployments {
         action.step()
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, Error> {
+    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, StepError> {
         let event = events::of(&observed, &action);
         let acted = self.executor.act(&observed, action).await;
         if let (Ok(_), Some(event)) = (&acted, event)

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use catena_api::{BasicDeployment, contract::FieldPath, keys};
+use catena_api::{BasicDeployment, contract::FieldPath, keys, reason};
 use operator_kit::write::{Ownership, Writer};
 use operator_templates::{Digest, Rendered, Subject};
-use operator_watch::{ApiError, Cause, ObjectId};
+use operator_watch::{ApiError, Cause, Failure, ObjectId};
 use serde_json::{Value, json};
 
 use crate::{
     child::{Child, projection},
     child_kind::ChildKind,
-    error::Refusal,
     handed::Handed,
     settings::Settings,
 };
@@ -36,37 +35,43 @@ pub struct Desired {
 
 /// The current rendering of spec and template. Its suffix follows from all the rest of it, so that a child whose name ends with
 /// the suffix is another one for each rendering.
-pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rendered, Refusal> {
+pub fn render(deployment: &BasicDeployment, settings: &Settings) -> Result<Rendered, Failure> {
     let (spec, subject, templates) = (&deployment.spec, subject(deployment), &settings.templates);
     let kinds: Vec<_> = settings.children.iter().map(|kind| kind.name()).collect();
     let of = |subject| {
         templates.render(&spec.template, subject, &kinds).map_err(|error| match error.other_kind {
-            Some(found) => {
-                let by = format!("the template {:?}", spec.template);
-                Refusal::KindNotListed { by, found, listed: settings.listed() }
-            }
-            None => error.into(),
+            Some(found) => settings.not_listed(&format!("the template {:?}", spec.template), &found),
+            None => Failure::stalled(error.reason, error.message),
         })
     };
     let mut rendered = of(&subject)?;
     if templates.reads_suffix(&spec.template) {
         rendered = of(&Subject { suffix: &Digest::short(&[&rendered.hash]), ..subject })?;
     }
-    let not_taken = |field, why| Refusal::FieldNotTaken { template: spec.template.clone(), field, why };
+    let not_taken = |field: &str, why: &str| {
+        let message = format!(
+            "the template {:?} sets {field}, which the controller {why}; remove it from the template",
+            spec.template
+        );
+        Failure::stalled(reason::TEMPLATE_FAILED, message)
+    };
     if let Some(field) = unused_metadata(&rendered.object) {
         let why = "does not hand on: of the metadata, a template sets name, labels and annotations";
-        return Err(not_taken(field, why));
+        return Err(not_taken(&field, why));
     }
     let kind = settings.kind_of(&rendered.object)?;
     if let Some((_, field)) = kind.fields().written().find(|(_, field)| field.get(&rendered.object).is_some())
     {
-        return Err(not_taken(field.to_string(), "sets from the BasicDeployment"));
+        return Err(not_taken(&field.to_string(), "sets from the BasicDeployment"));
     }
     if let Some(owner) = Ownership::controller_of(&deployment.metadata)
         && kind.is((&owner.api_version, &owner.kind))
     {
-        let (kind, owner) = (kind.kind.clone(), format!("{} {:?}", owner.kind, owner.name));
-        return Err(Refusal::Recursion { template: spec.template.clone(), kind, owner });
+        let message = format!(
+            "{} {:?} has this BasicDeployment for a child, and the template {:?} renders a {} again: such a chain has no end; render another kind",
+            owner.kind, owner.name, spec.template, kind.kind
+        );
+        return Err(Failure::stalled(reason::RECURSION, message));
     }
     Ok(rendered)
 }
@@ -196,11 +201,11 @@ mod tests {
     use super::*;
     use crate::fixtures::deployment;
 
-    fn rendering(metadata: &str) -> Result<Rendered, Refusal> {
+    fn rendering(metadata: &str) -> Result<Rendered, Failure> {
         rendering_of(&deployment(), metadata)
     }
 
-    fn rendering_of(deployment: &BasicDeployment, metadata: &str) -> Result<Rendered, Refusal> {
+    fn rendering_of(deployment: &BasicDeployment, metadata: &str) -> Result<Rendered, Failure> {
         let template = format!(
             "{{apiVersion: catena.dev/v1alpha1, kind: BasicReplicaSet, metadata: {metadata}, spec: {{}}}}"
         );

@@ -8,7 +8,6 @@ pub mod child_kind;
 pub mod decide;
 pub mod desired;
 pub mod drift;
-pub mod error;
 pub mod events;
 pub mod handed;
 pub mod observed;

@@ -12,22 +12,21 @@ use basic_deployment_controller::{
     child_kind::{ChildKind, api_resource},
     desired::{Desired, render, subject, unread, with_source},
     drift::means_the_same,
-    error::{Error, Refusal},
     observed::{Found, Look, Observed},
     progress::Progress,
     revision::{self, Revision},
     stall, step,
 };
-use catena_api::{BasicDeployment, Pin};
+use catena_api::{BasicDeployment, Pin, reason};
 use jiff::Timestamp;
 use kube::{Client, discovery::Scope};
 use operator_kit::{
-    report::StatusAge,
+    report::{StatusAge, StepError},
     run::{Backoffs, Queue, RenderCache, SettingsHandle},
     write::Ownership,
 };
 use operator_templates::Rendered;
-use operator_watch::{ApiError, Cause, Discovery, Live, ObjectId, Watches, WriteTarget};
+use operator_watch::{ApiError, Cause, Discovery, Failure, Live, ObjectId, Watches, WriteTarget};
 use serde_json::Value;
 
 use crate::memory::Memory;
@@ -72,10 +71,10 @@ impl Observer {
     }
 
     /// Adds the responsible parameters to an error, if the server rejects the child and names fields.
-    pub fn with_source(&self, error: Error, observed: &Observed) -> Error {
+    pub fn with_source(&self, error: StepError, observed: &Observed) -> StepError {
         match error {
             // The rendering of a rollback comes from another template or other parameters.
-            Error::Api(error) if observed.pin.is_none() => {
+            StepError::Api(error) if observed.pin.is_none() => {
                 with_source(error, &observed.deployment, &self.settings.current()).into()
             }
             error => error,
@@ -95,7 +94,7 @@ impl Observer {
         deployment: Arc<BasicDeployment>,
         backoffs: Backoffs,
         status_age: StatusAge,
-    ) -> Result<Observed, Error> {
+    ) -> Result<Observed, StepError> {
         let version = self.settings.version();
         let settings = self.settings.current();
         let kinds = self.children.of(&settings.children);
@@ -112,7 +111,8 @@ impl Observer {
         let problem = self.history.problem().or_else(|| seen.problem.clone());
         let is_blind = problem.is_some();
         if let Some(problem) = problem.filter(|_| is_allowed) {
-            return Err(Error::NotObserved { problem });
+            let message = format!("the children cannot be observed: {problem}");
+            return Err(Failure::transient(reason::CHILDREN_NOT_OBSERVED, message).into());
         }
         let is_observed = is_allowed && deployment.metadata.deletion_timestamp.is_none();
         let may_adopt = is_observed && !backoffs.is_backing_off(step::ADOPT);
@@ -136,7 +136,7 @@ impl Observer {
         let (desired, child) = match found {
             Ok(found) => (desired, found),
             // An existing child is still restarted and scaled.
-            Err(Error::Refused(refusal)) => {
+            Err(StepError::Failed(refusal)) => {
                 (Err(refusal), last_wanted(&own, &revisions).map_or(Found::Nothing, Found::Ours))
             }
             Err(error) => return Err(error),
@@ -215,7 +215,7 @@ impl Observer {
         kinds: &[Known],
         revisions: &[Arc<Revision>],
         is_looked_for: bool,
-    ) -> Result<Option<Refusal>, Error> {
+    ) -> Result<Option<Failure>, StepError> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
         let Some(last) = revisions.last() else { return Ok(None) };
         let ((api_version, kind), name) = (&last.kind, &last.child);
@@ -224,7 +224,10 @@ impl Observer {
         if is_listed || !api_version.split('/').chain([&**name]).all(ObjectId::is_name) {
             return Ok(None);
         }
-        let refusal = Refusal::FormerKindNotListed { kind: kind.clone(), name: name.clone() };
+        let message = format!(
+            "the last child, {kind} {name:?}, is of a kind that children in the controller's settings no longer lists, so that it is not seen and may still run; list the kind until no child of it is left"
+        );
+        let refusal = Failure::stalled(reason::KIND_NOT_LISTED, message);
         if !is_looked_for {
             return Ok(Some(refusal));
         }
@@ -250,7 +253,7 @@ impl Observer {
         desired: &Desired,
         seen: &Seen,
         deployment: &BasicDeployment,
-    ) -> Result<Found, Error> {
+    ) -> Result<Found, StepError> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(deployment);
         let kind = &desired.kind;
         seen.serves(kind)?;
@@ -270,12 +273,15 @@ impl Observer {
     }
 
     /// The error of a failed look-up. The API server does not know the path of a cluster-scoped kind in a namespace.
-    async fn unfound(&self, error: ApiError, kind: &ChildKind) -> Error {
+    async fn unfound(&self, error: ApiError, kind: &ChildKind) -> StepError {
         if error.cause == Cause::KindNotServed
             && let Ok(Some((_, Scope::Cluster))) = self.discovery.find(&kind.api_resource()).await
         {
-            let (api_version, kind) = (kind.api_version.clone(), kind.kind.clone());
-            return Refusal::KindNotNamespaced { api_version, kind }.into();
+            let message = format!(
+                "the kind {} of {} is cluster-scoped, but a child lives in the namespace of its BasicDeployment, so that its kind must be namespaced; change the template, or define the kind with scope: Namespaced",
+                kind.kind, kind.api_version
+            );
+            return Failure::stalled(reason::KIND_NOT_NAMESPACED, message).into();
         }
         error.into()
     }
@@ -285,10 +291,10 @@ impl Observer {
         &self,
         deployment: &BasicDeployment,
         settings: &Settings,
-        rendered: &Result<Rendered, Refusal>,
+        rendered: &Result<Rendered, Failure>,
         pin: Option<&Pin>,
         revisions: &[Arc<Revision>],
-    ) -> Result<Result<Desired, Refusal>, Error> {
+    ) -> Result<Result<Desired, Failure>, StepError> {
         let desired = |rendered: Rendered| {
             let kind = settings.kind_of(&rendered.object)?;
             Ok(Desired::new(deployment, rendered, kind))
@@ -302,7 +308,7 @@ impl Observer {
         };
         Ok(match stored {
             Some(object) => desired(Rendered { object, hash }),
-            None => Err(Refusal::RevisionGone { hash }),
+            None => Err(revision::gone(&hash)),
         })
     }
 }

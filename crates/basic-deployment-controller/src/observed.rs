@@ -10,8 +10,8 @@ use operator_watch::{Failure, WriteTarget};
 use serde_json::Value;
 
 use crate::{
-    child::Child, child_kind::ChildKind, desired::Desired, drift::changed_field, error::Refusal,
-    revision::Revision, step, token,
+    child::Child, child_kind::ChildKind, desired::Desired, drift::changed_field, revision::Revision, step,
+    token,
 };
 
 /// The input of a decision about a `BasicDeployment`.
@@ -28,15 +28,15 @@ pub struct Observed {
     /// The kinds of children.
     pub kinds: Vec<ListedKind>,
     /// The rendering of spec and template, or the reason why there is none.
-    pub rendered: Result<Rendered, Refusal>,
+    pub rendered: Result<Rendered, Failure>,
     /// The parameters that the template does not read.
     pub unread: Vec<String>,
     /// The rollback that holds the child on its revision.
     pub pin: Option<Pin>,
     /// The refusal to make another child, while the last one may still run and is of a kind that is no longer listed.
-    pub unlisted: Option<Refusal>,
+    pub unlisted: Option<Failure>,
     /// The desired child, or the reason why there is none.
-    pub desired: Result<Desired, Refusal>,
+    pub desired: Result<Desired, Failure>,
     /// The object that has the child's name.
     pub child: Found,
     /// The last look for the pod that keeps the child from serving.

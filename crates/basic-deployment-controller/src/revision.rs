@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use catena_api::keys;
+use catena_api::{keys, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference, Time};
 use operator_kit::write::Ownership;
-use operator_watch::{ObjectId, PrunedObject, Row};
+use operator_watch::{Failure, ObjectId, PrunedObject, Row};
 pub use replica_contract::revision_name as name;
 use serde_json::Value;
 
@@ -40,6 +40,15 @@ pub struct Revision {
 #[must_use]
 pub fn find<'r>(revisions: &'r [Arc<Revision>], hash: &str) -> Option<&'r Arc<Revision>> {
     revisions.iter().find(|revision| revision.hash == hash)
+}
+
+/// The refusal to change a child that was rolled back to a revision that no longer exists.
+#[must_use]
+pub fn gone(hash: &str) -> Failure {
+    let message = format!(
+        "the child was rolled back to a revision (hash {hash}) whose ControllerRevision was deleted; it is not changed until the spec or the template gives another rendering"
+    );
+    Failure::stalled(reason::REVISION_GONE, message)
 }
 
 impl Row for Revision {

@@ -2,13 +2,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use catena_api::{contract::PodController, keys::GROUP};
+use catena_api::{contract::PodController, keys::GROUP, reason};
 use operator_kit::run::{TemplateSample, Validate};
 use operator_templates::{ParameterSpec, Templates};
+use operator_watch::Failure;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{child_kind::ChildKind, error::Refusal};
+use crate::child_kind::ChildKind;
 
 /// The settings.
 #[derive(Deserialize)]
@@ -58,21 +59,22 @@ impl Settings {
     ///
     /// # Errors
     /// When the kind is not listed.
-    pub fn kind_of(&self, rendered: &Value) -> Result<Arc<ChildKind>, Refusal> {
+    pub fn kind_of(&self, rendered: &Value) -> Result<Arc<ChildKind>, Failure> {
         let text = |field: &str| rendered[field].as_str().unwrap_or_default();
         let listed = self.children.iter().find(|kind| kind.is((text("apiVersion"), text("kind"))));
-        listed.cloned().ok_or_else(|| Refusal::KindNotListed {
-            by: "the revision".into(),
-            found: format!("{} {}", text("apiVersion"), text("kind")),
-            listed: self.listed(),
-        })
+        let found = || format!("{} {}", text("apiVersion"), text("kind"));
+        listed.cloned().ok_or_else(|| self.not_listed("the revision", &found()))
     }
 
-    /// The listed kinds, for messages.
+    /// The refusal of a rendered kind that is not listed.
     #[must_use]
-    pub fn listed(&self) -> String {
+    pub fn not_listed(&self, by: &str, found: &str) -> Failure {
         let names = self.children.iter().map(|kind| format!("{} {}", kind.api_version, kind.kind));
-        names.collect::<Vec<_>>().join(", ")
+        let listed = names.collect::<Vec<_>>().join(", ");
+        let message = format!(
+            "{by} renders {found}, but children in the controller's settings lists only {listed}; list the kind there, or change the template"
+        );
+        Failure::stalled(reason::KIND_NOT_LISTED, message)
     }
 }
 

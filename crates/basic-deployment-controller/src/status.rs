@@ -224,7 +224,8 @@ fn failures_about_former(observed: &Observed) -> impl Iterator<Item = (&'static 
 fn rolled_back(pin: &Pin, observed: &Observed) -> String {
     let number = find(&observed.revisions, &pin.hash).map(|revision| revision.number).unwrap_or_default();
     let refusal = observed.rendered.as_ref().err();
-    let refusal = refusal.map_or_else(String::new, |refusal| format!("; they give no child now: {refusal}"));
+    let refusal =
+        refusal.map_or_else(String::new, |refusal| format!("; they give no child now: {}", refusal.message));
     format!(
         "revision {number} stays until the spec or the template changes; fix there what was rolled back, or the next change brings it back{refusal}"
     )

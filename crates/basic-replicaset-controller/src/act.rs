@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use basic_replicaset_controller::{
-    adoption::Origin, decide::Action, error::Error, observed::TakenName, pod::PodRow, revision::subject,
-    status::CONDITIONS,
+    adoption::Origin, decide::Action, observed::TakenName, pod::PodRow, revision::subject, status::CONDITIONS,
 };
-use catena_api::{BasicReplicaSet, keys};
+use catena_api::{BasicReplicaSet, keys, reason};
 use kube::api::DeleteParams;
 use operator_kit::{
-    report::{Failures, StatusAge},
+    report::{Failures, StatusAge, StepError},
     run::Requeue,
     write::{Batch, Ownership, Writer},
 };
@@ -53,11 +52,11 @@ impl Executor {
             Action::PassOver(names) => self.pass_over(set, names),
             Action::Create { revision, slots } | Action::Recreate { revision, slots } => {
                 let create = |slot| self.create(set, &revision, slot);
-                let mut batch = Batch::run(slots, create, Error::is_for_its_name).await;
+                let mut batch = Batch::run(slots, create, is_for_its_name).await;
                 let tried = batch.failed.len();
                 batch.failed.retain(|(slot, error)| !self.is_taken(set, &revision, *slot, error));
                 let has_taken = batch.failed.len() < tried;
-                by_item(batch, u32::to_string, Error::is_for_its_name)?;
+                by_item(batch, u32::to_string, is_for_its_name)?;
                 // The next pass looks up their holders.
                 Ok(if has_taken { Requeue::Now } else { Requeue::Written })
             }
@@ -65,7 +64,7 @@ impl Executor {
             Action::Adopt(pods) => each(pods, |pod| self.adopt(set, pod)).await,
             Action::RefreshOwner(pods) => each(pods, |pod| self.refresh_owner(set, pod)).await,
             Action::GiveUp(error) => Err(error.into()),
-            Action::Refuse(error) => Err(Error::from(error).into()),
+            Action::Refuse(error) => Err(StepError::from(error).into()),
             Action::WriteStatus(mut status) => {
                 let recorded = set.status.as_ref().and_then(|status| status.last_served.as_ref());
                 if let Some(served) = &status.last_served
@@ -82,11 +81,11 @@ impl Executor {
         }
     }
 
-    async fn create(&self, set: &BasicReplicaSet, revision: &str, slot: u32) -> Result<(), Error> {
+    async fn create(&self, set: &BasicReplicaSet, revision: &str, slot: u32) -> Result<(), StepError> {
         let (own, slot) = (ObjectId::of(set), slot.to_string());
         // A repeated create, after a crash or with a stale cache, meets its own pod.
         let suffix = Origin { set: own.uid, revision, slot: &slot }.suffix();
-        let make = || -> Result<Value, Error> {
+        let make = || -> Result<Value, StepError> {
             let mut pod = self.revisions.pod(set, revision, &suffix)?;
             let revision_label = &self.revisions.settings.current().revision_label;
             let metadata = &mut pod["metadata"];
@@ -102,7 +101,7 @@ impl Executor {
         // One that served last is made from its record, and not from the present template.
         let is_present = || self.revisions.of(set).0.is_ok_and(|present| present == revision);
         created.map_err(|error| match error {
-            Error::Api(error) if is_present() => {
+            StepError::Api(error) if is_present() => {
                 let templates = &self.revisions.settings.current().templates;
                 Writer::with_source(
                     error,
@@ -118,8 +117,8 @@ impl Executor {
     }
 
     /// Records a taken name, which belongs to our own pod from an earlier try or to somebody else's.
-    fn is_taken(&self, set: &BasicReplicaSet, revision: &str, slot: u32, error: &Error) -> bool {
-        let Error::Api(ApiError { object, cause: Cause::AlreadyExists, .. }) = error else {
+    fn is_taken(&self, set: &BasicReplicaSet, revision: &str, slot: u32, error: &StepError) -> bool {
+        let StepError::Api(ApiError { object, cause: Cause::AlreadyExists, .. }) = error else {
             return false;
         };
         let taken = Taken { name: object.name.clone(), revision: revision.to_owned() };
@@ -131,15 +130,18 @@ impl Executor {
     fn pass_over(&self, set: &BasicReplicaSet, names: Vec<TakenName>) -> Result<Requeue, Failures> {
         let failed = names.into_iter().map(|TakenName { slot, name, .. }| {
             self.memory.name_settled(ObjectId::of(set).uid, slot);
-            (slot, Error::NameTaken { name })
+            let message = format!(
+                "the pod name {name:?} is taken by another pod, so that its slot is skipped; delete that pod, or change the name in the template"
+            );
+            (slot, Failure::transient(reason::POD_NAME_TAKEN, message).into())
         });
-        by_item(Batch { done: 0, failed: failed.collect() }, u32::to_string, Error::is_for_its_name)?;
+        by_item(Batch { done: 0, failed: failed.collect() }, u32::to_string, is_for_its_name)?;
         Ok(Requeue::Written)
     }
 
     /// Sets the label on a pod without which its watch does not show it, and its slot. Merged, because an apply would remove
     /// the owner that an adoption has applied.
-    async fn mark(&self, set: &BasicReplicaSet, name: &str, of: &str, slot: u32) -> Result<(), Error> {
+    async fn mark(&self, set: &BasicReplicaSet, name: &str, of: &str, slot: u32) -> Result<(), StepError> {
         let metadata = json!({
             "name": name, "namespace": set.metadata.namespace, "uid": of,
             "labels": {keys::REPLICA_SET_UID: ObjectId::of(set).uid},
@@ -150,7 +152,7 @@ impl Executor {
     }
 
     /// Adds the label and the owner, and keeps all others.
-    async fn adopt(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
+    async fn adopt(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), StepError> {
         let mut metadata = json!(pod.id());
         metadata["labels"] = json!({keys::REPLICA_SET_UID: ObjectId::of(set).uid});
         metadata["ownerReferences"] = json!([Ownership::owner_reference(set)]);
@@ -159,43 +161,63 @@ impl Executor {
         Ok(())
     }
 
-    async fn refresh_owner(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
+    async fn refresh_owner(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), StepError> {
         let own = self.writer.for_object(ObjectId::of(set));
         Ok(own.refresh_owner::<BasicReplicaSet>(&self.pods, pod.id()).await?)
     }
 
-    async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), Error> {
+    async fn delete(&self, set: &BasicReplicaSet, pod: Arc<PodRow>) -> Result<(), StepError> {
         let own = self.writer.for_object(ObjectId::of(set));
         own.delete(&self.pods, pod.id(), DeleteParams::default()).await.map_err(|error| {
             if error.is_refusal() {
-                return Error::DeleteRefused { message: error.message, name: error.object.name };
+                let message = format!(
+                    "the pod {:?} cannot be deleted: {}; remove the obstacle, or delete the pod yourself",
+                    error.object.name, error.message
+                );
+                return Failure::transient(reason::DELETE_REFUSED, message).into();
             }
             error.into()
         })
     }
 }
 
+/// Whether a pod could not be created only because of its name.
+fn is_for_its_name(error: &StepError) -> bool {
+    match error {
+        StepError::Api(error) => error.cause == Cause::AlreadyExists || error.is_stale(),
+        StepError::Failed(failure) => failure.reason == reason::POD_NAME_TAKEN,
+    }
+}
+
+/// Whether a pod could not be changed or deleted for a reason that may concern it alone.
+fn is_for_its_pod(error: &StepError) -> bool {
+    match error {
+        StepError::Api(error) => error.concerns_one_object(),
+        StepError::Failed(failure) => failure.reason == reason::DELETE_REFUSED,
+    }
+}
+
 /// Writes to each pod. A failure for a reason of its own holds up only its pod.
 async fn each<F>(pods: Vec<Arc<PodRow>>, write: impl Fn(Arc<PodRow>) -> F) -> Result<Requeue, Failures>
 where
-    F: Future<Output = Result<(), Error>>,
+    F: Future<Output = Result<(), StepError>>,
 {
-    let batch = Batch::run(pods, write, Error::is_for_its_pod).await;
-    by_item(batch, |pod| pod.uid.to_string(), Error::is_for_its_pod)?;
+    let batch = Batch::run(pods, write, is_for_its_pod).await;
+    by_item(batch, |pod| pod.uid.to_string(), is_for_its_pod)?;
     Ok(Requeue::Written)
 }
 
 /// Holds up single items: an item that failed for a reason of its own is held up under its name, and a failure that would
 /// affect all others holds up the whole step.
 fn by_item<T>(
-    batch: Batch<T, Error>,
+    batch: Batch<T, StepError>,
     name: impl Fn(&T) -> String,
-    is_its_own: impl Fn(&Error) -> bool,
+    is_its_own: impl Fn(&StepError) -> bool,
 ) -> Result<(), Failures> {
     if batch.failed.is_empty() {
         return Ok(());
     }
-    let failure = |(item, error): (T, Error)| {
+    let failure = |(item, error): (T, StepError)| {
         let item = is_its_own(&error).then(|| name(&item));
         Failure { item, ..error.into() }
     };

@@ -2,7 +2,6 @@
 
 pub mod adoption;
 pub mod decide;
-pub mod error;
 pub mod interner;
 pub mod observed;
 pub mod pod;

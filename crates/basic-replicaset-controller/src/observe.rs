@@ -5,19 +5,18 @@ use std::sync::Arc;
 use basic_replicaset_controller::{
     adoption::is_own,
     decide::proof,
-    error::Error,
     observed::{Holder, Observed, TakenName, succession_ends_in},
     pod::PodRow,
     revision::{NO_POD, former, recorded_pod},
     step,
 };
-use catena_api::BasicReplicaSet;
+use catena_api::{BasicReplicaSet, reason};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{Client, discovery::ApiResource};
 use operator_kit::{report::StatusAge, run::Backoffs, write::Ownership};
-use operator_watch::{ApiError, Cache, Cause, Live, ObjectId};
+use operator_watch::{ApiError, Cache, Cause, Failure, Live, ObjectId};
 use pod_state::PodState;
 
 use crate::{
@@ -47,13 +46,14 @@ impl Observer {
         set: Arc<BasicReplicaSet>,
         backoffs: Backoffs,
         status_age: StatusAge,
-    ) -> Result<Observed, Error> {
+    ) -> Result<Observed, Failure> {
         // Pods that are missing in an incomplete cache would be created again.
         let problem = self.pods.watch().problem();
         let is_blind = problem.is_some();
         let is_deferred = backoffs.everything().is_some();
         if let Some(problem) = problem.filter(|_| !is_deferred) {
-            return Err(Error::NotObserved { problem });
+            let message = format!("the pods cannot be observed: {problem}");
+            return Err(Failure::transient(reason::PODS_NOT_OBSERVED, message));
         }
         let (revision, unread) = self.revisions.of(&set);
         let former = former(&set, revision.as_deref().ok());

@@ -2,11 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use catena_api::BasicDeploymentStatus;
+use catena_api::{BasicDeploymentStatus, reason};
 use operator_templates::Rendered;
+use operator_watch::Failure;
 use serde_json::Value;
 
-use crate::{child::Child, desired::Desired, error::Refusal, observed::Observed, revision::Revision, step};
+use crate::{child::Child, desired::Desired, observed::Observed, revision::Revision, step};
 
 /// One step for a `BasicDeployment`.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,9 +87,9 @@ pub enum Action {
     /// Delete revisions beyond the limit.
     Prune(Vec<Arc<Revision>>),
     /// Report that the spec cannot be followed.
-    Refuse(Refusal),
+    Refuse(Failure),
     /// Report that a former child cannot be changed.
-    RefuseFormer(Refusal),
+    RefuseFormer(Failure),
     /// Write the status.
     WriteStatus(Box<BasicDeploymentStatus>),
     /// Reconcile again later, unless something happens before.
@@ -109,7 +110,7 @@ impl Action {
             Self::Strip { .. } => step::STRIP,
             Self::Scale { heals: true, is_former: false, .. } => step::HEAL_SCALE,
             Self::Scale { heals: true, is_former: true, .. } => step::HEAL_FORMER,
-            Self::Refuse(Refusal::ContractBroken { .. }) => step::READ_CHILD,
+            Self::Refuse(refusal) if refusal.reason == reason::CONTRACT_BROKEN => step::READ_CHILD,
             Self::Record { .. }
             | Self::Renumber { .. }
             | Self::Create { .. }

@@ -1,12 +1,10 @@
 use std::{sync::Arc, time::Duration};
 
-use basic_deployment_controller::{
-    child::Child, child_kind::ChildKind, error::Refusal, observed::ListedKind,
-};
-use catena_api::keys;
+use basic_deployment_controller::{child::Child, child_kind::ChildKind, observed::ListedKind};
+use catena_api::{keys, reason};
 use kube::Client;
 use operator_kit::run::Queue;
-use operator_watch::{Cache, Discovery, PrunedObject, Watch, Watches, WriteTarget};
+use operator_watch::{Cache, Discovery, Failure, PrunedObject, Watch, Watches, WriteTarget};
 use parking_lot::Mutex;
 
 /// Maximum time that a pass waits for the first list of a kind.
@@ -43,11 +41,16 @@ pub struct Seen {
 impl Seen {
     /// # Errors
     /// When the cluster does not serve a kind.
-    pub fn serves(&self, kind: &ChildKind) -> Result<(), Refusal> {
+    pub fn serves(&self, kind: &ChildKind) -> Result<(), Failure> {
         if !self.unserved.iter().any(|unserved| **unserved == *kind) {
             return Ok(());
         }
-        Err(Refusal::KindNotServed { api_version: kind.api_version.clone(), kind: kind.kind.clone() })
+        let message = format!(
+            "the cluster does not serve the kind {} of {}, so that the child can neither be seen nor changed; install its CustomResourceDefinition, set served: true for that version, or change the template",
+            kind.kind, kind.api_version
+        );
+        // The installation of the kind is no event of the BasicDeployment.
+        Err(Failure::transient(reason::KIND_NOT_SERVED, message))
     }
 }
 

@@ -1,4 +1,5 @@
-use operator_watch::Failure;
+use operator_templates::TemplateError;
+use operator_watch::{ApiError, Failure};
 
 /// The failures of a pass: of its step as a whole, or of single items of its batch, which then back off alone. Whatever
 /// converts into a [`Failure`] converts into this.
@@ -13,6 +14,42 @@ pub struct Failures {
 impl<E: Into<Failure>> From<E> for Failures {
     fn from(error: E) -> Self {
         Self { parts: vec![error.into()], has_progressed: false }
+    }
+}
+
+/// The failure of a part of a step: that of a request, whose cause matters, or any other one.
+#[derive(Clone, Debug)]
+pub enum StepError {
+    /// A request failed.
+    Api(ApiError),
+    /// There is another obstacle.
+    Failed(Failure),
+}
+
+impl From<ApiError> for StepError {
+    fn from(error: ApiError) -> Self {
+        Self::Api(error)
+    }
+}
+
+impl From<Failure> for StepError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<TemplateError> for StepError {
+    fn from(error: TemplateError) -> Self {
+        Failure::stalled(error.reason, error.message).into()
+    }
+}
+
+impl From<StepError> for Failure {
+    fn from(error: StepError) -> Self {
+        match error {
+            StepError::Api(error) => error.into(),
+            StepError::Failed(failure) => failure,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ mod status;
 
 pub use {
     events::Events,
-    failures::Failures,
+    failures::{Failures, StepError},
     kube::runtime::events::{Event, EventType},
     status::{Conditions, StatusAge},
 };

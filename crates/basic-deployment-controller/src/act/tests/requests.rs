@@ -201,7 +201,7 @@ async fn the_status_is_written_to_the_very_object() {
 
 #[tokio::test(start_paused = true)]
 async fn refusing_waiting_and_settling_ask_nothing_of_the_server() {
-    let refusal = Refusal::RevisionGone { hash: "new".into() };
+    let refusal = revision::gone("new");
     let refused = act(Action::Refuse(refusal.clone()), &[DONE]).await;
     assert_eq!(refused.result, Err(refusal.into()));
     let second = Duration::from_secs(1);

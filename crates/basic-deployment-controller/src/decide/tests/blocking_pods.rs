@@ -1,7 +1,6 @@
 //! The pod that keeps a child from serving, for a kind that does not report it.
 
 use catena_api::BlockedBy;
-use operator_watch::Failure;
 
 use super::*;
 use crate::{

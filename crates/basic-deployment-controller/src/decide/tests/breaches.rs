@@ -18,7 +18,7 @@ fn a_former_child_that_breaks_the_contract_is_told_and_not_written_to() {
     let refused = decide(&observed);
     let Action::RefuseFormer(refusal) = &refused else { panic!("{refused:?}") };
     assert_ne!(refused.step(), Action::Settle.step(), "it holds up everything");
-    observed.backoffs = without(&refused, "ContractBroken", &refusal.to_string());
+    observed.backoffs = without(&refused, "ContractBroken", &refusal.message);
     let status = written(decide(&observed));
     let blocker = status.blocked_by.as_ref().unwrap();
     assert_eq!((&*blocker.name, &*blocker.reason), ("web", "ContractBroken"));

@@ -4,8 +4,6 @@ use catena_api::deletion::TERMINATING;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::{run::Backoffs, write::Ownership};
-use operator_templates::TemplateError;
-use operator_watch::Failure;
 
 use super::*;
 
@@ -75,7 +73,8 @@ fn a_child_of_somebody_else_is_not_taken() {
     assert!(!told.contains("delete"), "its owner would lose it: {told}");
     let unknown =
         observed(Found::Orphan(child(json!({"metadata": {"annotations": null, "ownerReferences": null}}))));
-    assert!(matches!(decide(&unknown), Action::Refuse(Refusal::ChildNotOwned { .. })));
+    let Action::Refuse(refusal) = decide(&unknown) else { panic!() };
+    assert_eq!(refusal.reason, "ChildNotOwned");
 }
 
 #[test]
@@ -169,7 +168,7 @@ fn while_children_are_not_known_the_last_numbers_stay() {
 #[test]
 fn a_child_is_scaled_also_without_a_template() {
     let mut observed = ours(json!({"spec": {"replicas": 1}}));
-    observed.desired = Err(TemplateError::unknown("x", "").into());
+    observed.desired = Err(Failure::stalled("TemplateNotFound", ""));
     assert!(matches!(decide(&observed), Action::Scale { is_former: false, .. }));
     observed.child = Found::Ours(child(json!({})));
     assert!(matches!(decide(&observed), Action::Refuse(_)));

@@ -1,7 +1,6 @@
 //! Changes by somebody else are undone, but not more often than the kit allows.
 
 use operator_kit::{report::Conditions, run::Backoffs};
-use operator_watch::Failure;
 
 use super::*;
 use crate::step;

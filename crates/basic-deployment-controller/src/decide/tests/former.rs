@@ -1,7 +1,6 @@
 //! A child of an earlier name is scaled and told until the new one serves.
 
 use operator_kit::run::Backoffs;
-use operator_watch::Failure;
 
 use super::*;
 

@@ -121,7 +121,7 @@ fn a_change_of_a_handed_field_is_undone_as_any_other_also_in_a_pause() {
     }
     set(&mut observed, Some(11), Some(3));
     assert!(!take(&mut observed), "it is handed in a pause, too");
-    observed.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
+    observed.desired = Err(revision::gone(NEW));
     object(&mut observed)["spec"]["minReadySeconds"] = 0.into();
     assert!(
         matches!(decide(&observed), Action::Scale { heals: true, is_former: false, .. }),

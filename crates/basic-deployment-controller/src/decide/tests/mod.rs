@@ -24,6 +24,7 @@ use operator_kit::{
     run::Backoffs,
 };
 use operator_templates::Rendered;
+use operator_watch::Failure;
 use serde_json::{Value, json};
 
 use super::*;
@@ -32,10 +33,9 @@ use crate::{
     child_kind::ChildKind,
     desired::Desired,
     drift::changed_field,
-    error::Refusal,
     fixtures::{self, deployment, desired, replica_sets},
     observed::Found,
-    revision::Revision,
+    revision::{self, Revision},
     status::status,
 };
 

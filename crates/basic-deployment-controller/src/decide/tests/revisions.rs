@@ -89,8 +89,8 @@ fn the_time_of_a_revision_is_that_of_its_number() {
 #[test]
 fn only_the_revision_that_was_stored_for_a_hash_is_one() {
     let genuine = |name: String| Revision { name, ..(*revision(1, "good")).clone() };
-    assert!(genuine(crate::revision::name("web", "deployment", "good")).is_genuine("web", "deployment"));
-    for forged in ["web-good".to_owned(), crate::revision::name("web", "other", "good")] {
+    assert!(genuine(revision::name("web", "deployment", "good")).is_genuine("web", "deployment"));
+    for forged in ["web-good".to_owned(), revision::name("web", "other", "good")] {
         assert!(!genuine(forged.clone()).is_genuine("web", "deployment"), "{forged}");
     }
 }
@@ -99,7 +99,7 @@ fn only_the_revision_that_was_stored_for_a_hash_is_one() {
 fn a_revision_that_was_left_behind_is_known_by_its_label_hash_and_name() {
     let with = |changes: Value| {
         let mut object = json!({"metadata": {
-            "name": crate::revision::name("web", "former", "good"),
+            "name": revision::name("web", "former", "good"),
             "labels": {keys::DEPLOYMENT_UID: "former"}, "annotations": {keys::HASH: "good"},
         }});
         merge(&mut object["metadata"], changes);
@@ -149,7 +149,7 @@ fn a_pinned_revision_becomes_the_last_one_and_is_kept() {
     assert!(Conditions::is_true(&status.conditions, "RolledBack"));
     assert_eq!(ready(&status), (true, "Complete".into()));
     spec(&mut observed).revision_history_limit = 0;
-    (observed.child, observed.desired) = (Found::Nothing, Err(Refusal::RevisionGone { hash: NEW.into() }));
+    (observed.child, observed.desired) = (Found::Nothing, Err(revision::gone(NEW)));
     assert_eq!(history::prune(&observed), None, "also while it cannot be read");
 }
 

@@ -1,7 +1,5 @@
 //! The pin that holds a `BasicDeployment` on an older revision.
 
-use operator_templates::TemplateError;
-
 use super::*;
 
 /// A `BasicDeployment` that is held on an older revision, before its child follows.
@@ -34,7 +32,7 @@ fn the_child_follows_a_pin_and_is_ready_when_it_serves() {
 fn a_spec_or_a_template_that_renders_nothing_is_told_while_a_rollback_holds() {
     let mut observed = rolled_back();
     observed.child = Found::Ours(child(json!({"metadata": {"annotations": {keys::HASH: "good"}}})));
-    observed.rendered = Err(TemplateError::unknown("lost", "default").into());
+    observed.rendered = Err(Failure::stalled("TemplateNotFound", "there is no template \"lost\""));
     let told = status(&observed);
     let held = Conditions::find(&told.conditions, "RolledBack").unwrap();
     assert!(told.ready && held.message.contains("\"lost\""), "{held:?}");

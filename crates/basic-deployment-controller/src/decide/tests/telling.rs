@@ -3,7 +3,7 @@
 use catena_api::reason::PROGRESS_DEADLINE_EXCEEDED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use operator_kit::report::{Conditions, StatusAge};
-use operator_watch::{Failure, NextRetry};
+use operator_watch::NextRetry;
 use replica_contract::Pause;
 
 use super::*;
@@ -235,7 +235,7 @@ fn a_rollback_is_told_with_its_revision_while_it_holds_the_child() {
     let [is, reason, message] = said(&status(&observed), "RolledBack").unwrap();
     assert_eq!((is.as_str(), reason.as_str()), ("True", "Rollback"));
     assert!(message.starts_with("revision 1 stays until the spec or the template changes"), "{message}");
-    observed.desired = Err(Refusal::RevisionGone { hash: NEW.into() });
+    observed.desired = Err(revision::gone(NEW));
     assert_eq!(said(&status(&observed), "RolledBack"), None, "nothing holds it there");
 }
 

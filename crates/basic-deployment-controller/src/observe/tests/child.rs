@@ -12,7 +12,7 @@ fn owned_by(owner: Option<Value>) -> Answer {
 }
 
 /// The finding for these answers about the child and the `BasicDeployment`, and the requests for it.
-async fn found(child: Answer, own: Answer) -> (Result<Found, Error>, Vec<String>) {
+async fn found(child: Answer, own: Answer) -> (Result<Found, StepError>, Vec<String>) {
     let answer =
         move |sent: &Sent| if sent.uri.starts_with(DEPLOYMENT) { own.clone() } else { child.clone() };
     let cluster = Cluster::of(vec![stored()], answer).await;
@@ -169,7 +169,7 @@ async fn a_kind_that_is_cluster_scoped_is_refused_and_leaves_the_former_child_to
     let mut more = deployment();
     more.spec.replicas += 1;
     let observed = cluster.deployments.observe(Arc::new(more), Backoffs::default()).await.unwrap();
-    let failure = Failure::from(observed.desired.clone().unwrap_err());
+    let failure = observed.desired.clone().unwrap_err();
     assert_eq!((failure.reason, failure.is_stalled), ("KindNotNamespaced", true));
     let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
         panic!()
@@ -185,7 +185,7 @@ async fn a_kind_that_the_cluster_does_not_serve_leaves_the_former_child_to_be_sc
     let mut more = deployment();
     more.spec.replicas += 1;
     let observed = cluster.deployments.observe(Arc::new(more), Backoffs::default()).await.unwrap();
-    let failure = Failure::from(observed.desired.clone().unwrap_err());
+    let failure = observed.desired.clone().unwrap_err();
     assert_eq!((failure.reason, failure.is_stalled), ("KindNotServed", false));
     let Action::Scale { child, is_former: false, .. } = cluster.deployments.decide(&observed) else {
         panic!()

@@ -42,7 +42,7 @@ fn held_up() -> Backoffs {
 }
 
 /// What is reported of an error.
-fn failure(error: Error) -> Failure {
+fn failure(error: StepError) -> Failure {
     Failures::from(error).parts.remove(0)
 }
 
@@ -111,7 +111,7 @@ impl Cluster {
         Self { deployments: Deployments { observer, executor, events, settings }, log }
     }
 
-    async fn observe(&self, deployment: BasicDeployment, backoffs: Backoffs) -> Result<Observed, Error> {
+    async fn observe(&self, deployment: BasicDeployment, backoffs: Backoffs) -> Result<Observed, StepError> {
         self.deployments.observe(Arc::new(deployment), backoffs).await
     }
 

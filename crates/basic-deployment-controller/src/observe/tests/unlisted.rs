@@ -39,7 +39,7 @@ async fn while_it_may_still_run_no_other_child_is_made() {
         let cluster = cluster("apps/v1", child).await;
         let refused = cluster.pass_over(deployment).await.unwrap_err();
         assert_eq!((refused.reason, refused.is_stalled), ("KindNotListed", true));
-        assert!(refused.message.contains("Deployment \"old\""), "{refused}");
+        assert!(refused.message.contains("Deployment \"old\", is of a kind that children"), "{refused}");
         assert_eq!(cluster.asked(), ["GET /apis/apps/v1".to_owned(), format!("GET {FORMER}")]);
     }
 }

@@ -10,14 +10,13 @@ use basic_deployment_controller::{
     child::Child,
     child_kind::ChildKind,
     desired::{Desired, render},
-    error::Refusal,
     observed::{Found, ListedKind, Observed},
     revision::{self, Revision},
 };
 use catena_api::{BasicDeployment, Pin};
 use operator_kit::{report::StatusAge, write::Ownership};
 use operator_templates::Rendered;
-use operator_watch::{SeenVersion, WriteTarget};
+use operator_watch::{Failure, SeenVersion, WriteTarget};
 use parking_lot::Mutex;
 
 use super::super::super::{
@@ -107,7 +106,7 @@ pub fn observe(process: &Process, server: &Server, scope: &Scope, deployment: &S
 }
 
 /// The rendering of a revision.
-fn stored(server: &Server, revisions: &[Arc<Revision>], hash: &str) -> Result<Rendered, Refusal> {
+fn stored(server: &Server, revisions: &[Arc<Revision>], hash: &str) -> Result<Rendered, Failure> {
     let found = revision::find(revisions, hash).and_then(|revision| {
         let live = server.get(&Key { kind: Kind::Revision, name: (&*revision.name).into() });
         live.filter(|live| *live.meta.uid == *revision.uid)
@@ -116,13 +115,13 @@ fn stored(server: &Server, revisions: &[Arc<Revision>], hash: &str) -> Result<Re
     let hash = hash.to_owned();
     match object {
         Some(object) => Ok(Rendered { object, hash }),
-        None => Err(Refusal::RevisionGone { hash }),
+        None => Err(revision::gone(&hash)),
     }
 }
 
 /// The rendering of a `BasicDeployment`. It is the same in many states, and the slowest part of a pass.
-pub fn rendered(deployment: &Stored) -> Result<Rendered, Refusal> {
-    static KNOWN: LazyLock<Mutex<HashMap<u64, Result<Rendered, Refusal>>>> = LazyLock::new(Mutex::default);
+pub fn rendered(deployment: &Stored) -> Result<Rendered, Failure> {
+    static KNOWN: LazyLock<Mutex<HashMap<u64, Result<Rendered, Failure>>>> = LazyLock::new(Mutex::default);
     let input = digest(&(&deployment.meta, &deployment.spec));
     let known = KNOWN.lock().get(&input).cloned();
     known.unwrap_or_else(|| {
