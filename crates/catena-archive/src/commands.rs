@@ -70,12 +70,6 @@ pub fn target(command: &Manifest) -> Identity {
     Identity::new(&api_version, "BasicDeployment", namespace.as_deref(), name)
 }
 
-/// Whether an object, whatever its uid, is this target.
-pub fn is_it(target: &Identity, object: &Identity) -> bool {
-    let place = |object: &Identity| (object.kind.clone(), object.namespace.clone(), object.name.clone());
-    object.group() == target.group() && place(object) == place(target)
-}
-
 /// The uids of the commands that targets record.
 pub fn carried_out(manifests: &[Manifest]) -> HashSet<String> {
     let recorded = manifests.iter().filter_map(|manifest| manifest.mark(keys::COMMANDS));
@@ -139,6 +133,7 @@ mod tests {
             uid: "new".into(),
             ..manifest("BasicDeployment", name, &json!({})).identity()
         };
-        assert!(is_it(&target(&command), &restored("web")) && !is_it(&target(&command), &restored("api")));
+        let is_target = |name: &str| restored(name).is_named_by(&target(&command));
+        assert!(is_target("web") && !is_target("api"));
     }
 }

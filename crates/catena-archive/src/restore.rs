@@ -145,7 +145,7 @@ impl<'r> Restoration<'r> {
         waiting.sort_by_key(|command| command.object()["metadata"]["creationTimestamp"].to_string());
         let has_target = |command: &Manifest| {
             let target = commands::target(command);
-            self.result.restored.iter().any(|object| commands::is_it(&target, object))
+            self.result.restored.iter().any(|object| object.is_named_by(&target))
         };
         let (waiting, homeless): (Vec<_>, Vec<_>) = waiting.into_iter().partition(has_target);
         for command in homeless {
@@ -164,7 +164,7 @@ impl<'r> Restoration<'r> {
         let deployments: Vec<_> = others.into_iter().filter(Manifest::is_deployment).collect();
         // A target must not find a command without its outcome, nor go on before the commands that wait for it are there.
         let unsettled: Vec<_> = self.unsettled.iter().map(commands::target).collect();
-        let is_held = |object: &Identity| unsettled.iter().any(|target| commands::is_it(target, object));
+        let is_held = |object: &Identity| unsettled.iter().any(|target| object.is_named_by(target));
         let held = deployments.iter().map(Manifest::identity).filter(is_held);
         self.lost.extend(held.map(|target| target.uid));
         // What owns a lost object must not go on without it.

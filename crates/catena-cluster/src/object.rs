@@ -68,6 +68,14 @@ impl Identity {
         Self { namespace, uid: owner.uid.clone(), ..named }
     }
 
+    /// Whether it is the object that another identity names, whatever the version of its kind; some name a kind without its group.
+    #[must_use]
+    pub fn is_named_by(&self, named: &Self) -> bool {
+        let is_in_place = self.namespace.is_none() || self.namespace == named.namespace;
+        let is_of_group = named.api_version.is_empty() || self.group() == named.group();
+        is_in_place && is_of_group && (&self.kind, &self.name) == (&named.kind, &named.name)
+    }
+
     /// The API group; empty for the core group.
     #[must_use]
     pub fn group(&self) -> &str {

@@ -216,7 +216,7 @@ fn belongs(object: &DynamicObject, known: &HashSet<String>, objects: &[DynamicOb
     object.owner_references().iter().any(|owner| known.contains(&owner.uid))
         || tree::labelled_target(object).is_some_and(|uid| known.contains(uid))
         || tree::target(object)
-            .is_some_and(|named| objects.iter().any(|target| tree::is_named(&named, target)))
+            .is_some_and(|named| objects.iter().any(|target| Identity::of(target).is_named_by(&named)))
 }
 
 /// The whole of an object of which perhaps only the metadata is known.

@@ -86,7 +86,8 @@ struct Index<'o> {
 
 fn node<'o>(object: &DynamicObject, unbound: bool, index: &Index<'o>, used: &mut HashSet<&'o str>) -> Node {
     let owned = index.owned.get(ObjectId::of(object).uid).into_iter().flatten();
-    let named = index.unbound.iter().filter(|(named, _)| is_named(named, object));
+    let identity = Identity::of(object);
+    let named = index.unbound.iter().filter(|(named, _)| identity.is_named_by(named));
     let mut below: Vec<(&DynamicObject, bool)> = owned
         .map(|other| (*other, false))
         .chain(named.map(|(_, command)| (*command, true)))
@@ -95,7 +96,7 @@ fn node<'o>(object: &DynamicObject, unbound: bool, index: &Index<'o>, used: &mut
     below.sort_by_cached_key(|(other, _)| sort_key(other));
     let children = below.into_iter().map(|(other, unbound)| node(other, unbound, index, used)).collect();
     Node {
-        identity: Identity::of(object),
+        identity,
         health: health(object),
         serving: numbers(object),
         created: created(&object.metadata),
@@ -122,12 +123,6 @@ fn sort_key(object: &DynamicObject) -> (u8, String, Option<Timestamp>, Option<St
 /// The uid of the target of a command that is bound by a label alone.
 pub fn labelled_target(object: &DynamicObject) -> Option<&str> {
     object.labels().get(keys::TARGET_UID).map(String::as_str)
-}
-
-/// Whether an object is the one that a command names.
-pub fn is_named(named: &Identity, object: &DynamicObject) -> bool {
-    let object = Identity::of(object);
-    (&named.kind, &named.namespace, &named.name) == (&object.kind, &object.namespace, &object.name)
 }
 
 /// The target of a command of ours, in its own namespace: its kind gives the kind of the target, and its reference the name.

@@ -6,7 +6,7 @@ use catena_cluster::{Identity, State, list, protection, text};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Cause, Facts, facts, leaf, placement, warnings};
+use super::{Cause, Facts, leaf, placement, warnings};
 use crate::Node;
 
 /// What an object is to the one that names it; the first ones are read first.
@@ -108,7 +108,7 @@ pub fn blocker(node: &Node) -> Option<(Identity, Cause)> {
     let text = |field: &str| text(&node.object, &format!("/status/blockedBy/{field}")).unwrap_or_default();
     let namespace = node.identity.namespace.as_deref();
     let object = Identity::new(text("apiVersion"), text("kind"), namespace, text("name"));
-    let object = if facts::is_same(&node.identity, &object) { node.identity.clone() } else { object };
+    let object = if node.identity.is_named_by(&object) { node.identity.clone() } else { object };
     let is_named = !object.kind.is_empty() && !object.name.is_empty();
     let cause = Cause::reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
     is_named.then_some((object, cause))

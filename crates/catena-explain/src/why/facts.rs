@@ -110,20 +110,13 @@ pub struct Related {
 impl Related {
     /// An object that exists.
     pub fn find(&self, wanted: &Identity) -> Option<&Node> {
-        self.found.iter().flat_map(Node::all).find(|node| is_same(&node.identity, wanted))
+        self.found.iter().flat_map(Node::all).find(|node| node.identity.is_named_by(wanted))
     }
 
     /// Whether an object is known not to exist.
     pub fn is_missing(&self, wanted: &Identity) -> bool {
-        self.missing.iter().any(|missing| is_same(missing, wanted))
+        self.missing.iter().any(|missing| missing.is_named_by(wanted))
     }
-}
-
-/// Whether an object is the one that another names. Each kind is read in one version; some name a kind without it.
-pub fn is_same(object: &Identity, named: &Identity) -> bool {
-    let is_in_place = object.namespace.is_none() || object.namespace == named.namespace;
-    let is_of_group = named.api_version.is_empty() || object.group() == named.group();
-    is_in_place && is_of_group && (&object.kind, &object.name) == (&named.kind, &named.name)
 }
 
 /// Settings that are not in force.

@@ -6,7 +6,7 @@ use catena_cluster::{Health, Identity, State, conditions, replicas, run_record, 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
-use super::{Facts, facts, reasons};
+use super::{Facts, reasons};
 use crate::{Finalizer, Node};
 
 /// The controller that binds commands.
@@ -47,7 +47,7 @@ fn lost_child(node: &Node) -> Option<Identity> {
     let text = |field: &str| text(&node.object, &format!("/status/child/{field}"));
     let namespace = node.identity.namespace.as_deref();
     let named = Identity::new(text("apiVersion")?, text("kind")?, namespace, text("name")?);
-    let is_it = |child: &Node| facts::is_same(&child.identity, &named);
+    let is_it = |child: &Node| child.identity.is_named_by(&named);
     (node.identity.group() == keys::GROUP && !node.children.iter().any(is_it)).then_some(named)
 }
 

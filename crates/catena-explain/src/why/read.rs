@@ -9,7 +9,7 @@ use kube::{
     core::{DynamicObject, ObjectMeta},
 };
 
-use super::{Edge, Related, Surroundings, contest, deletion, edges, facts, gather};
+use super::{Edge, Related, Surroundings, contest, deletion, edges, gather};
 use crate::{Node, grow, with_dependents};
 
 /// A claim leads to its class: further steps lead nowhere.
@@ -24,7 +24,7 @@ const MAX_CONTENTS: usize = 4;
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundings: &mut Surroundings) {
     let Surroundings { related, gaps, namespace, warnings, .. } = surroundings;
-    let is_in_chain = |named: &Identity| top.all().any(|node| facts::is_same(&node.identity, named));
+    let is_in_chain = |named: &Identity| top.all().any(|node| node.identity.is_named_by(named));
     let mut newest = named(&[asked, top]);
     for _ in 0..MAX_STEPS {
         let mut seen = BTreeSet::new();

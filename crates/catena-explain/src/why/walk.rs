@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use catena_cluster::{Identity, State, text};
 
 use super::{
-    Cause, Facts, Finding, Step, command, contest, controllers, deletion, edges, facts, leaf, objects,
-    settings, unreported, updates,
+    Cause, Facts, Finding, Step, command, contest, controllers, deletion, edges, leaf, objects, settings,
+    unreported, updates,
 };
 use crate::Node;
 
@@ -179,8 +179,8 @@ fn add_blocker<'n>(
     cause: &Cause,
     facts: &Facts<'n>,
 ) -> bool {
-    let is_itself = facts::is_same(&node.identity, blocker);
-    let way = objects::way_to(node, &|below| facts::is_same(&below.identity, blocker)).filter(|_| !is_itself);
+    let is_itself = node.identity.is_named_by(blocker);
+    let way = objects::way_to(node, &|below| below.identity.is_named_by(blocker)).filter(|_| !is_itself);
     let since = cause.since.or(node.health.since.filter(|_| is_itself));
     let own = Some(cause.clone().since(since));
     if let Some(mut way) = way {
