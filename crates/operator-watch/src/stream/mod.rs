@@ -102,7 +102,8 @@ impl Report for () {}
 /// Starts watches, and knows whether each works.
 #[derive(Clone)]
 pub struct Watches {
-    /// Rises when a watch recovers, loses its kind or gets a new definition of it, and with the settings, because earlier findings may then be outdated.
+    /// Rises when a watch recovers, loses its kind or gets a new definition of it, and with the settings, because earlier
+    /// findings may then be outdated.
     /// The rises of each watch are bounded, because each one ends the backoff of every object.
     pub requeue_epoch: Sender<u64>,
     /// In the order of their kinds.
