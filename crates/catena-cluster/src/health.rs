@@ -103,6 +103,9 @@ pub fn health(object: &DynamicObject) -> Health {
     let types = object.types.as_ref().map(|types| (types.api_version.as_str(), types.kind.as_str()));
     match types {
         Some(("v1", "Pod")) => return pods::health(object),
+        Some(("v1", "Namespace")) if text(object, "/status/phase") == Some("Active") => {
+            return Health::new(State::Ready, "Active", "");
+        }
         Some(("v1", "PersistentVolumeClaim")) => {
             return match text(object, "/status/phase") {
                 Some("Bound") => Health::new(State::Ready, "Bound", ""),
@@ -232,7 +235,7 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
     if let Some(stuck) = late.or_else(stalled) {
         return Some(Health::said(State::Stuck, stuck));
     }
-    if let Some(ready) = ["Ready", "Available"].iter().find_map(|type_| find(type_)) {
+    if let Some(ready) = ["Ready", "Available", "Established"].iter().find_map(|type_| find(type_)) {
         let state = match ready.status.as_str() {
             "True" if lacks_replicas(object, &ready.type_) => {
                 let progress = find("Progressing").unwrap_or(ready);
@@ -638,6 +641,17 @@ mod tests {
         assert_eq!(claim("Bound"), (State::Ready, "Bound".into()));
         assert_eq!(claim("Pending"), (State::Moving, "Pending".into()));
         assert_eq!(claim("Lost"), (State::Stuck, "Lost".into()));
+    }
+
+    #[test]
+    fn a_namespace_and_a_definition_tell_whether_they_can_be_used() {
+        let namespace = json!({"status": {"phase": "Active"}});
+        assert_eq!(state("v1", "Namespace", namespace).0, State::Ready);
+        for (status, expected) in [("True", State::Ready), ("False", State::Moving)] {
+            let established =
+                with(&json!([{"type": "Established", "status": status, "reason": "NotAccepted"}]));
+            assert_eq!(state("apiextensions.k8s.io/v1", "CustomResourceDefinition", established).0, expected);
+        }
     }
 
     #[test]

@@ -88,12 +88,10 @@ impl Kinds {
         if let Some(kind) = named.clone().find(is_in_group).or_else(|| named.find(begins_group)) {
             return Ok(kind);
         }
-        let near: Vec<&str> = self
-            .preferred()
-            .map(|kind| kind.resource.plural.as_str())
-            .filter(|plural| name.len() >= 3 && (plural.contains(name) || levenshtein(plural, name) <= 3))
-            .take(5)
-            .collect();
+        // A third of a short name may be anything.
+        let is_near = |known: &String| known.contains(name) || levenshtein(known, name) <= name.len() / 3;
+        let near = self.preferred().filter(|kind| name.len() >= 3 && kind.names.iter().any(is_near));
+        let near: Vec<&str> = near.map(|kind| kind.resource.plural.as_str()).take(5).collect();
         let why = if !near.is_empty() {
             format!("did you mean {}?", near.join(", "))
         } else if group == Some(catena_api::keys::GROUP) || name.starts_with("basic") {
@@ -270,5 +268,6 @@ mod tests {
         );
         assert!(error("basicthing").contains("the chart of its controller"));
         assert!(error("xyz").contains("kubectl api-resources"));
+        assert!(error("bde").ends_with("did you mean basicdeployments, basicdeploymentrestarts?"));
     }
 }
