@@ -181,6 +181,9 @@ impl Executor {
                     Events::warning(reason::BACKUP_FAILED, &note)
                 }
                 State::Failed | State::Overdue => Events::warning(reason::BACKUP_OVERDUE, &note),
+                _ if status.reason == reason::BACKUP_UNCLEAR => {
+                    Events::warning(reason::BACKUP_UNCLEAR, &note)
+                }
                 _ => Events::normal(reason::BACKUP_RUNNING, &note),
             };
             let secondary = held.and_then(Held::last_backup);

@@ -32,6 +32,7 @@ pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) 
             "the backup is being deleted; another one is created once it is gone".to_owned(),
         ),
         Verdict::Running(Some(note)) => (reason::BACKUP_RUNNING, format!("waiting for the backup: {note}")),
+        Verdict::Unclear(why) => (reason::BACKUP_UNCLEAR, format!("waiting for the backup: {why}")),
         _ => (reason::BACKUP_RUNNING, "waiting for the backup".to_owned()),
     };
     status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message)

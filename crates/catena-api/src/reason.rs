@@ -26,6 +26,7 @@ reasons! {
     BACKUP_OVERDUE = "BackupOverdue",
     BACKUP_RUNNING = "BackupRunning",
     BACKUP_TOO_LARGE = "BackupTooLarge",
+    BACKUP_UNCLEAR = "BackupUnclear",
     BACKUP_VANISHED = "BackupVanished",
     BACKUP_WITHOUT_NAMESPACE = "BackupWithoutNamespace",
     BACKUPS_EXHAUSTED = "BackupsExhausted",

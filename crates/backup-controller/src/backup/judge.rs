@@ -113,15 +113,19 @@ pub fn judge(backup: &Backup, object: &Value, target: &Value) -> Verdict {
     }
     match succeeded {
         Ok(true) => Verdict::Succeeded,
-        Ok(false) => Verdict::Running(failed.and_then(Result::err).map(|error| so_far(&error))),
-        Err(error) => Verdict::Running(Some(so_far(&error))),
+        Ok(false) => {
+            failed.and_then(Result::err).map_or(Verdict::Running(None), |error| without_value(&error))
+        }
+        Err(error) => without_value(&error),
     }
 }
 
-/// The message for an expression without a value. A missing field is normal at the begin of a backup.
-fn so_far(error: &ExpressionError) -> String {
+/// The verdict of an expression without a value. A missing field is normal at the begin of a backup.
+fn without_value(error: &ExpressionError) -> Verdict {
     match error.missing() {
-        Some(key) => format!("the field {key}, which {} reads, is not set yet", error.field),
-        None => error.to_string(),
+        Some(key) => {
+            Verdict::Running(Some(format!("the field {key}, which {} reads, is not set yet", error.field)))
+        }
+        None => Verdict::Unclear(error.to_string()),
     }
 }

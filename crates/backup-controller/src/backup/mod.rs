@@ -81,8 +81,10 @@ pub struct Try {
 pub enum Verdict {
     /// It is proven.
     Succeeded,
-    /// It is running, or its state is unknown, with the reason if there is one.
+    /// It is running, or a field that tells its state is not set yet, as the text says.
     Running(Option<String>),
+    /// Its state cannot be told, for this reason: it counts as running.
+    Unclear(String),
     /// It is being deleted, and so no longer proves anything.
     Going,
     /// It failed.
@@ -121,7 +123,7 @@ impl Verdict {
     /// counts as a failed try. It still proves the object's backup if it succeeds later.
     #[must_use]
     pub fn is_given_up(&self, kind: &ProtectedKind, created: Timestamp, now: Timestamp) -> bool {
-        let may_end = matches!(self, Self::Running(_) | Self::Going);
+        let may_end = matches!(self, Self::Running(_) | Self::Unclear(_) | Self::Going);
         let deadline = SignedDuration::try_from(kind.deadline).unwrap_or(SignedDuration::MAX);
         !kind.always_holds() && may_end && now.duration_since(created) >= deadline
     }

@@ -83,6 +83,10 @@ fn of_a_field_that_is_not_there_yet_nobody_is_told_to_set_it() {
         panic!("nothing is told")
     };
     assert_eq!(note, "the field status, which backups.it.succeeded reads, is not set yet");
+    // It never gets a value by waiting.
+    let settings = judged_by("x.dev/v1", "Dump", "object.size > 'x'", "false");
+    let verdict = judge(&settings.kinds["maps"].backup, &json!({"size": 1}), &json!({}));
+    assert!(matches!(verdict, Verdict::Unclear(_)), "{verdict:?}");
 }
 
 #[test]

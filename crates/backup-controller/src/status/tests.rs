@@ -72,6 +72,12 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
             "waiting for the backup: the field status",
         ),
         (
+            running(&observed, held, &last, &Verdict::Unclear("it has no value".into())),
+            State::BackingUp,
+            "BackupUnclear",
+            "waiting for the backup: it has no value",
+        ),
+        (
             running(&observed, held, &last, &Verdict::Going),
             State::BackingUp,
             "BackupBeingDeleted",

@@ -1,7 +1,7 @@
 //! An object that is deleted and still exists, and a namespace or a definition that waits for its contents: an object in such a
 //! namespace goes as well, and nothing can be created for it.
 
-use catena_api::keys;
+use catena_api::{keys, reason::BACKUP_UNCLEAR};
 use catena_cluster::{
     Identity, State, condition,
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
@@ -162,18 +162,17 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let refused = Cause::refused(&node.identity, &reason, &message);
     let row = reasons::describe(&reason).filter(|_| refused.is_none());
     let row = row.or_else(|| reasons::describe(HELD_FOR_BACKUP));
-    let mut cause = Cause::described(&node.identity, &reason, row).in_case("backup", &[("{by}", &of)]);
+    let mut cause = Cause::described(&node.identity, &reason, row);
+    if reason != BACKUP_UNCLEAR {
+        cause = cause.in_case("backup", &[("{by}", &of)]);
+    }
     if let Some(news) = unwritable(node, &message, facts) {
         return Cause { meaning: format!("{}, and {}", cause.meaning, news.meaning), ..news };
     }
-    // A missing field may be set yet; any other mistake in the expression has to be corrected.
-    let unsettled = message.strip_prefix("waiting for the backup: ");
-    if unsettled.is_some_and(|said| !said.ends_with("is not set yet")) {
-        cause = cause.in_case("backup without an outcome", &[("{by}", &of)]);
-    } else if let Some(refused) = refused {
+    if let Some(refused) = refused {
         cause.meaning = format!("{}, and {}", cause.meaning, refused.meaning);
         cause.advice = format!("{}; {}", refused.advice, cause.advice);
-    } else if let Some(backup) = edges::backup_of(node) {
+    } else if let Some(backup) = edges::backup_of(node).filter(|_| reason != BACKUP_UNCLEAR) {
         let why = words::with_names("kubectl catena why {object}{namespace}", &backup);
         cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
