@@ -78,6 +78,7 @@ pub fn describe_of(object: &Identity, reason: &str) -> Option<&'static Row> {
     match (object.group(), object.kind.as_str()) {
         (keys::GROUP, _) => describe(reason),
         ("", "Pod") => find(part("pods"), reason),
+        ("batch", "Job") if find(part("jobs"), reason).is_some() => find(part("jobs"), reason),
         ("apps" | "batch", _) if WORKLOAD_REASONS.contains(&reason) => describe(reason),
         _ => None,
     }
@@ -108,7 +109,8 @@ pub fn gatekeeper(object: &Identity, message: &str) -> Option<(&'static Row, Str
 /// The part of a message at NAME of these words; empty if they have no NAME. " … " stands for any words.
 fn named<'m>(words: &str, message: &'m str) -> Option<&'m str> {
     if let Some((words, more)) = words.split_once(" … ") {
-        return named(words, message).filter(|_| message.contains(more));
+        let (first, second) = (named(words, message)?, named(more, message)?);
+        return Some(if first.is_empty() { second } else { first });
     }
     match words.split_once("NAME") {
         Some((before, after)) => Some(message.split_once(before)?.1.split_once(after)?.0),

@@ -28,8 +28,8 @@ fn every_reason_that_a_controller_reports_is_explained() {
     assert!(unexplained.is_empty(), "without a row in catena-api/src/reasons.yaml: {unexplained:?}");
 }
 
-const PARTS: [&str; 9] =
-    ["pods", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding", "cases"];
+const PARTS: [&str; 10] =
+    ["pods", "jobs", "volumes", "templates", "writes", "rollouts", "backups", "commands", "binding", "cases"];
 
 #[test]
 fn no_reason_has_two_rows_in_a_part() {

@@ -195,6 +195,19 @@ fn a_controller_that_says_why_it_does_not_report_is_quoted() {
     assert_eq!(told("somebody"), "NotObserved");
 }
 
+/// Users set no status, so that no field of it is theirs to correct.
+#[test]
+fn a_field_of_a_status_that_an_older_definition_lacks_is_a_matter_of_its_upgrade() {
+    let refused = "the status of BasicDeployment \"web\" cannot be written: the API server refuses it: strict decoding error: unknown field \"status.progress\"; check that the CustomResourceDefinition is as new as the controller";
+    let mut surroundings = warned(WEB, &[("StatusRefused", refused)]);
+    surroundings.warnings[0].by = "basic-deployment-controller".into();
+    let behind = deployment(json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}));
+    let cause = ask(WEB, &[behind], &surroundings).root_cause.unwrap();
+    let says = "has an outdated status, because the CRD of its kind is older than the controller and lacks a field (status.progress)";
+    assert_eq!((&*cause.reason, &*cause.meaning), ("StatusRefused", says));
+    assert!(cause.advice.starts_with("upgrade the CRD"), "{}", cause.advice);
+}
+
 #[test]
 fn a_warning_from_before_the_last_change_is_not_the_reason_of_the_silence_on_it() {
     let told = |changed: &str| {
