@@ -98,6 +98,7 @@ fn each_command_line_in_a_remedy_is_accepted() {
         remedy
             .replace("{namespace}", " -n shop")
             .replace("{object}", "basicdeployment/web")
+            .replace("{target}", "basicdeployment/web")
             .replace("{name}", "web")
     });
     let lines: Vec<String> = remedies.flat_map(|remedy| remedy_lines(&remedy)).collect();

@@ -3,18 +3,18 @@
 use catena_api::{
     command::{BOUND, SUCCEEDED},
     keys,
+    reason::{DEADLINE_EXCEEDED, PAUSED},
 };
-use catena_cluster::{State, conditions, last_write, number, run_record, text};
+use catena_cluster::{Health, Identity, State, condition, first_owner, last_write, number, run_record, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 
 use super::{
     BINDER, Cause, Facts, REPORT_GRACE, Step, Verdict, Warning, controllers, objects, reasons, text as words,
-    unreported, warnings,
+    unreported, walk, warnings,
 };
-use crate::Node;
+use crate::{Node, tree};
 
 /// The controller that carries out commands.
 pub const RUNNER: &str = "command-runner";
@@ -28,9 +28,68 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     match node.health.state {
         _ if !objects::is_command(node) => foreign(node, facts).map(Step::own),
         State::Done => None,
-        State::Failed => Some(Step::own(own(node, "CommandFailed"))),
+        State::Failed => Some(ended(node, facts)),
         _ => Some(waiting(node, facts)),
     }
+}
+
+/// The end of a command; of one whose time was over, what held it up until then, as far as that can still be seen.
+fn ended<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
+    let cause = own(node, "CommandFailed");
+    if cause.reason != DEADLINE_EXCEEDED {
+        return Step::own(cause);
+    }
+    let because = |why: Cause| Cause {
+        meaning: format!("{}: it {}", cause.meaning, why.meaning),
+        message: format!("{}\n{}", cause.message, why.message).trim().to_owned(),
+        advice: format!("{}; then issue the command again", why.advice),
+        ..cause.clone()
+    };
+    let Some(target) = target_in_chain(node, facts) else {
+        return Step::own(because(unbound(node, facts)));
+    };
+    let has_run = text(&node.object, "/status/startTime").is_some()
+        || run_record(&node.object).is_some_and(|record| record["startTime"].is_string());
+    let first = older(node, target).filter(|_| !has_run);
+    let (way, own) = match first {
+        Some(first) => {
+            let waited = Cause::with(&node.identity, "Queued");
+            let older = words::with_names("{object}", &first.identity);
+            let names = [("{command}", &*first.identity.to_string()), ("{older}", &*older)];
+            let waited = waited.in_case("older command before", &names);
+            (Some(first).filter(|first| objects::is_waiting(first)), because(waited))
+        }
+        None if !has_run && is_paused(target) => {
+            (None, because(Cause::with(&node.identity, PAUSED).in_case("paused target", &[])))
+        }
+        None => (Some(target), cause),
+    };
+    let is_from_then = |cause: Cause| !cause.is_progress && cause.since <= node.health.since;
+    let way = way.filter(|way| walk::explain(way, facts).is_some_and(|found| is_from_then(found.cause)));
+    Step { only_obstacles: true, ..Step::to(way, Some(own)) }
+}
+
+/// The target to which a command is bound.
+fn target_in_chain<'n>(node: &Node, facts: &Facts<'n>) -> Option<&'n Node> {
+    let is_target =
+        |other: &&Node| other.children.iter().any(|child| child.identity.uid == node.identity.uid);
+    facts.top.all().find(is_target).filter(|_| !node.unbound)
+}
+
+/// The object that a command is for, as an argument of kubectl; of any other object, itself.
+pub fn target_name(node: &Node) -> String {
+    let metadata = &node.object.metadata;
+    let owner = || Some(Identity::of_owner(first_owner(metadata)?, metadata.namespace.clone()));
+    let target = if objects::is_command(node) {
+        tree::target(&node.object).or_else(owner)
+    } else {
+        Some(node.identity.clone())
+    };
+    target.map_or_else(|| "TARGET".to_owned(), |target| words::with_names("{object}", &target))
+}
+
+fn is_paused(target: &Node) -> bool {
+    target.object.data["spec"]["paused"] == true
 }
 
 /// The cause of a command of a kind that has no room for the binder's condition: the binder does not run, or its Event names
@@ -116,13 +175,8 @@ fn not_bound(node: &Node, reason: &str) -> Cause {
 
 /// The obstacle of a command that has not ended.
 fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
-    let conditions = conditions(&node.object);
-    let find = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
-    let is_target =
-        |other: &&Node| other.children.iter().any(|child| child.identity.uid == node.identity.uid);
-    let Some(target) = facts.top.all().find(is_target).filter(|_| !node.unbound) else {
-        return Step::own(unbound(node, find(BOUND), facts));
-    };
+    let find = |type_: &str| condition(&node.object, type_);
+    let Some(target) = target_in_chain(node, facts) else { return Step::own(unbound(node, facts)) };
     // A command with another reason does not wait for its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
@@ -133,7 +187,7 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         return Step { only_obstacles: true, ..Step::to([first], Some(queued)) };
     }
     // What is of another group may be carried out by its own operator.
-    let runner = (node.identity.group() == keys::GROUP).then_some(RUNNER);
+    let runner = (node.identity.group() == keys::GROUP || is_by_runner(node)).then_some(RUNNER);
     let mut responsible = runner.into_iter().chain(controllers::controller_of(&target.identity));
     if let Some(cause) = responsible.find_map(|controller| facts.not_running(&node.identity, controller)) {
         return Step::own(cause);
@@ -144,18 +198,29 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let mut current = warnings::current(node, facts);
     let refused = current.find(|warning| warning.by == RUNNER && warning.reason == "StatusRefused");
     let cause = if let Some(refused) = refused {
-        Cause::with(&node.identity, "StatusRefused").message(&refused.message).since(refused.since)
+        let cause = Cause::refused(&node.identity, "StatusRefused", &refused.message);
+        let cause = cause.unwrap_or_else(|| Cause::with(&node.identity, "StatusRefused"));
+        cause.message(&refused.message).since(refused.since)
     } else if is_reported || is_new(node, facts) {
         let own = own(node, "UnderWay");
-        let name = words::with_names("{object}", &target.identity);
-        if own.reason == "Paused" && runner.is_some() {
-            // Whatever its pods suffer from, it waits for the end of the pause.
-            return Step::own(own.in_case("paused target", &[("{target}", &name)]));
+        if own.reason == PAUSED && (runner.is_some() || is_paused(target)) {
+            // Whatever its pods suffer from, the command waits for that.
+            return Step::own(own.in_case("paused target", &[]));
         }
-        own
+        let is_silent = target.object.data["status"].is_null() && !is_new(node, facts);
+        if own.advice.is_empty() && is_silent && runner.is_some() {
+            let names = [("{silent}", &*target.identity.to_string())];
+            Cause { is_progress: false, ..own.in_case("silent target", &names) }
+        } else {
+            own
+        }
     } else {
-        let message = warnings::after("", node, facts);
-        Cause::with(&node.identity, "NotCarriedOut").message(message).since(node.created)
+        let cause = Cause::with(&node.identity, "NotCarriedOut");
+        let cause = match runner.filter(|runner| facts.verdict(runner) == Verdict::Runs) {
+            Some(runner) => cause.in_case("not reconciled", &[("{controller}", runner)]),
+            None => cause,
+        };
+        cause.message(warnings::after("", node, facts)).since(node.created)
     };
     Step::to([target], Some(cause))
 }
@@ -165,11 +230,14 @@ fn last_report(node: &Node) -> Option<Timestamp> {
     last_write(&node.object.metadata, |entry| entry.manager.as_deref() == Some(RUNNER))
 }
 
+fn is_by_runner(node: &Node) -> bool {
+    run_record(&node.object).is_some() || last_report(node).is_some()
+}
+
 fn own(node: &Node, fallback: &str) -> Cause {
     let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let is_by_runner = || run_record(&node.object).is_some() || last_report(node).is_some();
-    let of_runner = || reasons::describe_command(reason).filter(|_| is_by_runner());
+    let of_runner = || reasons::describe_command(reason).filter(|_| is_by_runner(node));
     let row = reasons::describe_of(identity, reason).or_else(of_runner);
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
     let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
@@ -182,13 +250,13 @@ fn own(node: &Node, fallback: &str) -> Cause {
     cause.message(message).since(health.since.or(node.created))
 }
 
-fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
-    let said = bound.map_or("", |bound| &bound.message);
-    let reported_at =
-        bound.map(|bound| bound.last_transition_time.0).filter(|at| *at != Timestamp::default());
+fn unbound(node: &Node, facts: &Facts) -> Cause {
+    let bound = condition(&node.object, BOUND).map(|bound| Health::said(State::Moving, &bound));
+    let Health { reason, message: said, since, .. } =
+        bound.unwrap_or_else(|| Health::new(State::Moving, "", ""));
     let told = |cause: Cause| {
-        let message = if said.is_empty() { warnings::after("", node, facts) } else { said.to_owned() };
-        cause.message(message).since(reported_at)
+        let message = if said.is_empty() { warnings::after("", node, facts) } else { said.clone() };
+        cause.message(message).since(since)
     };
     if let Some(target) = &facts.surroundings.missing_target {
         let cause = not_bound(node, "TargetNotFound");
@@ -199,17 +267,20 @@ fn unbound(node: &Node, bound: Option<&Condition>, facts: &Facts) -> Cause {
     }
     let runs = facts.verdict(BINDER) == Verdict::Runs;
     let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
-    match bound.map_or("", |bound| &bound.reason) {
+    match &*reason {
         // It has not been bound for as long as it exists.
         "" => foreign(node, facts).unwrap_or_else(|| told(not_bound(node, silent)).since(node.created)),
         reason => told(not_bound(node, reason)),
     }
 }
 
-/// The oldest unfinished command before this one: they run one at a time.
+/// The oldest command before this one that was not finished when this one ended, if it has: they run one at a time.
 fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     let order = |node: &Node| (node.created, node.identity.uid.clone());
-    let is_before =
-        |other: &&Node| objects::is_waiting(other) && !other.unbound && order(other) < order(node);
+    let was_open = |other: &Node| {
+        let is_later = objects::has_ended(node) && other.health.since > node.health.since;
+        objects::is_waiting(other) || is_later && objects::is_command(other)
+    };
+    let is_before = |other: &&Node| was_open(other) && !other.unbound && order(other) < order(node);
     target.children.iter().filter(is_before).min_by_key(|other| order(other))
 }

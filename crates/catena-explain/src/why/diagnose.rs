@@ -23,9 +23,13 @@ pub fn diagnose(facts: &Facts) -> Answer {
     if let Some(Finding { cause, path }) = &mut finding {
         let leaf = path.last().copied().unwrap_or(asked);
         let template = objects::template_of(leaf, facts);
-        cause.advice = words::with_names(&cause.advice, &cause.object).replace("{template}", &template);
+        let advice = words::with_names(&cause.advice, &cause.object).replace("{template}", &template);
+        cause.advice = advice.replace("{target}", &command::target_name(leaf));
         if !cause.message.contains("it is retried ") {
             cause.advice.extend(edges::next_retry(leaf, facts.now));
+        }
+        if objects::has_ended(asked) && objects::is_command(asked) && leaf.identity != asked.identity {
+            cause.advice += "; then issue the command again";
         }
     }
     let doubt = if finding.is_some() { None } else { doubt(facts) };

@@ -2,11 +2,11 @@
 //! compared with the numbers of the same object and with its pods.
 
 use catena_api::{command::BOUND, keys};
-use catena_cluster::{Health, Identity, State, conditions, replicas, run_record, text};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use catena_cluster::{Health, Identity, State, condition, conditions, replicas, run_record, text};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ManagedFieldsEntry};
 use kube::ResourceExt;
 
-use super::{Facts, reasons};
+use super::{Facts, command::RUNNER, reasons};
 use crate::{Finalizer, Node};
 
 /// The controller that binds commands.
@@ -129,11 +129,16 @@ pub fn is_command(node: &Node) -> bool {
         condition.type_ == BOUND
             && (condition.reason == BOUND || reasons::describe(&condition.reason).is_some())
     };
-    let mut writers = node.object.metadata.managed_fields.iter().flatten().peekable();
+    let mut writers = node.object.managed_fields().iter().peekable();
     let may_be_of_binder =
         writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
+    // It patches its targets as well, but reports on commands alone.
+    let is_of_runner = |entry: &ManagedFieldsEntry| {
+        entry.manager.as_deref() == Some(RUNNER) && entry.subresource.as_deref() == Some("status")
+    };
     is_ours
         || run_record(&node.object).is_some()
+        || node.object.managed_fields().iter().any(is_of_runner)
         || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
 }
 

@@ -52,6 +52,7 @@ pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
         state if cause.reason == TERMINATING && state != State::Moving && !objects::is_command(asked) => {
             "will be deleted"
         }
+        State::Failed if objects::is_command(asked) => "did not finish in time",
         _ if objects::is_command(asked) => "is not finished",
         _ => "is not ready",
     };

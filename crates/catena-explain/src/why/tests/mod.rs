@@ -1,5 +1,6 @@
 //! The sentence and the evidence for each cause, as a person reads them.
 
+mod commands;
 mod contents;
 mod controllers;
 mod deletions;

@@ -114,6 +114,7 @@ fn line(row: &Row) -> String {
         .remedy
         .replace("{namespace}", "")
         .replace("{object}", "KIND/NAME")
+        .replace("{target}", "KIND/NAME")
         .replace("{name}", "NAME")
         .replace("{template}", "the pod template")
         .replace('<', "&lt;");
