@@ -34,6 +34,9 @@ pub struct Answer {
     /// Further facts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// The time of the answer, by the clock of the API server.
+    #[serde(skip)]
+    pub now: Timestamp,
     /// Gaps because of which the answer may be wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_seen: Vec<Gap>,

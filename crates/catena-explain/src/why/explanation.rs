@@ -10,9 +10,9 @@ use kube::{ResourceExt, api::ListParams, core::DynamicObject};
 use tokio::time::timeout;
 
 use super::{
-    Answer, Cause, Facts, Surroundings, diagnose::diagnose, gather::gather, read::read_related, text,
+    Answer, Cause, Facts, Surroundings, diagnose::diagnose, gather, read::read_related, text, unreported,
 };
-use crate::{LostOwner, Node, Scope, fetch, grow, with_dependents};
+use crate::{Node, Scope, fetch, grow, with_dependents};
 
 /// A command that has another answer to give waits no longer for an explanation.
 const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let namespace = is_namespaced.then_some(cluster.namespace.as_str());
     let scope = Scope { whole: true, all_kinds: false };
     let (fetched, surroundings) =
-        futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather(cluster, namespace)));
+        futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather::gather(cluster, namespace)));
     let fetched = match fetched {
         Err(error) if error.is::<NotFound>() => {
             return Box::pin(left_behind(cluster, target, surroundings)).await.ok_or(error);
@@ -52,7 +52,16 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         ..surroundings
     };
     read_related(cluster, asked, &top, &mut surroundings).await;
-    Ok(diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now: Timestamp::now() }))
+    let now = surroundings.now;
+    let mut answer = diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now });
+    if let Some(cause) = &mut answer.root_cause
+        && let Some(controller) = unreported::silent(cause)
+        && let Some(said) = gather::last_error_of(cluster, &surroundings.controllers, controller).await
+    {
+        let said = format!("the last error in the log of {controller}: {said}");
+        cause.message = format!("{}\n{said}", cause.message).trim_start().to_owned();
+    }
+    Ok(answer)
 }
 
 /// The answer for an object that does not exist, if it left a child behind.
@@ -66,7 +75,7 @@ async fn left_behind(cluster: &Cluster, target: &Target, mut surroundings: Surro
     surroundings.is_incomplete = !unread.is_empty();
     surroundings.gaps.extend(unread);
     read_related(cluster, &top, &top, &mut surroundings).await;
-    Some(of_child(parent, &top, &surroundings, Timestamp::now()))
+    Some(of_child(parent, &top, &surroundings, surroundings.now))
 }
 
 /// The child of a deleted object: it still names it as its owner, or lost its owner and has the name of it.

@@ -15,7 +15,7 @@ pub struct Facts<'c> {
     pub top: &'c Node,
     /// The surroundings of the chain.
     pub surroundings: &'c Surroundings,
-    /// The current time.
+    /// The current time, by the clock of the API server.
     pub now: Timestamp,
 }
 
@@ -47,6 +47,8 @@ impl Facts<'_> {
 /// The surroundings of a chain.
 #[derive(Default)]
 pub struct Surroundings {
+    /// The time at which they were read, by the clock of the API server.
+    pub now: Timestamp,
     /// The controllers of Catena.
     pub controllers: Controllers,
     /// The namespace, if it is being deleted.

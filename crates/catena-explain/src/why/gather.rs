@@ -35,14 +35,16 @@ use crate::Node;
 const WIDE: &str = "default";
 /// A namespace with more pages of Events has other problems.
 const MAX_EVENT_PAGES: usize = 10;
+/// What the date of an answer is off by: it has whole seconds, and the answer takes some time.
+const RESOLUTION_OF_DATES: SignedDuration = SignedDuration::from_secs(2);
 /// The end of a log in which the last error is looked for.
 const LOG_LINES: i64 = 100;
 
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
     let ours = || ListParams::default().labels(OURS);
-    let (lead, homes, leases, deployments, maps, deleted, warnings) = futures::join!(
-        lead(cluster),
+    let (now, homes, leases, deployments, maps, deleted, warnings) = futures::join!(
+        server_time(cluster),
         Homes::read(cluster),
         cluster.all::<CoreLease>(None, ours()),
         cluster.all::<Deployment>(None, ours()),
@@ -53,12 +55,13 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     let mut maps = maps.unwrap_or_default();
     let unseen = leases.as_ref().err().or(deployments.as_ref().err()).map(read_failure);
     let (mut leases, mut deployments) = (leases.unwrap_or_default(), deployments.unwrap_or_default());
+    let now = now.unwrap_or_else(Timestamp::now);
     leases.retain(|lease| homes.may_have(&lease.metadata));
     deployments.retain(|deployment| homes.may_have(&deployment.metadata));
     maps.retain(|map| homes.may_have(&map.metadata));
     let of_leases: Vec<ObjectMeta> = leases.iter().map(|lease| lease.metadata.clone()).collect();
     let protected = kinds_of(&maps, &of_leases);
-    let seen = join(leases, deployments, lead.unwrap_or_default());
+    let seen = join(leases, deployments);
     let mut controllers = Controllers::new(seen, unseen);
     // Anybody can label a ConfigMap.
     maps.retain(|map| {
@@ -68,13 +71,14 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
         };
         controllers.seen.iter().any(own)
     });
-    let (looks, mut gaps) = (look_into_pods(cluster, &mut controllers.seen), Vec::new());
+    let (looks, mut gaps) = (look_into_pods(cluster, &mut controllers.seen, now), Vec::new());
     let ((), refused_settings) = futures::join!(looks, settings::refused_settings(cluster, &maps));
     if let Some(why) = &controllers.unseen {
         gaps.push(Gap::new("the controllers of Catena", why));
     }
     let warnings = read::first_of(warnings, "Events", &mut gaps);
     Surroundings {
+        now,
         controllers,
         namespace: deleted,
         warnings,
@@ -85,8 +89,8 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     }
 }
 
-/// A controller's Lease and Deployment have the same name. The clock of this machine has a lead over the API server's.
-pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>, lead: SignedDuration) -> Vec<Installation> {
+/// A controller's Lease and Deployment have the same name.
+pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installation> {
     let mut seen = BTreeMap::new();
     for lease in leases {
         // By the clock of the controller, or by the one of the API server if that is later.
@@ -95,7 +99,7 @@ pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>, lead: SignedDu
         let renewed = spec.renew_time.map(|time| written.map_or(time.0, |written| written.max(time.0)));
         installation(&mut seen, &lease.metadata).lease = Some(Lease {
             holder: spec.holder_identity.unwrap_or_default(),
-            renewed: renewed.map(|renewed| renewed.checked_add(lead).unwrap_or(Timestamp::MAX)),
+            renewed,
             lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
             is_held_by_pod: None,
         });
@@ -141,21 +145,22 @@ pub async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Resul
     Ok((warnings, is_all))
 }
 
-/// How far the clock of this machine is ahead of the one of the API server, in whole seconds of that; `None` if the server does
-/// not tell its time.
-async fn lead(cluster: &Cluster) -> Option<SignedDuration> {
+/// The time by the clock of the API server, which may be far from the one of this machine; `None` if the server does not tell it.
+async fn server_time(cluster: &Cluster) -> Option<Timestamp> {
     let request = Request::get("/version").body(Body::empty()).ok()?;
     let answer = cluster.client.send(request).await.ok()?;
-    lead_over(answer.headers().get(DATE)?.to_str().ok()?, Timestamp::now())
+    told_time(answer.headers().get(DATE)?.to_str().ok()?, Timestamp::now())
 }
 
-fn lead_over(date: &str, now: Timestamp) -> Option<SignedDuration> {
-    Some(now.duration_since(rfc2822::parse(date).ok()?.timestamp()))
+/// The time in an answer that came now: in whole seconds, which say no more than a clock that agrees with them.
+fn told_time(date: &str, now: Timestamp) -> Option<Timestamp> {
+    let told = rfc2822::parse(date).ok()?.timestamp();
+    Some(if now.duration_since(told).abs() > RESOLUTION_OF_DATES { told } else { now })
 }
 
 /// Finds out whether a pod of each controller holds its Lease, and the trouble of one that does not do its work, as far as its
 /// pods may be read: in one request for each namespace.
-async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation]) {
+async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation], now: Timestamp) {
     let Some(kind) = cluster.kinds.named("", "pods") else { return };
     let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for seen in &*installations {
@@ -170,7 +175,6 @@ async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation]) {
         (namespace, pods)
     });
     let pods: BTreeMap<_, _> = join_all(lists).await.into_iter().collect();
-    let now = Timestamp::now();
     let looks = installations.iter_mut().filter(|seen| seen.labels.contains_key(NAME)).map(async |seen| {
         let Some(Some(pods)) = pods.get(&seen.namespace) else { return };
         let own = Selector::from_iter(seen.labels.clone());
@@ -226,6 +230,15 @@ async fn words_of(logs: &Api<Pod>, pod: &DynamicObject, health: &Health) -> Opti
     if crashes { last_error(&log).or_else(|| last_words(&log)) } else { last_error(&log) }
 }
 
+/// The last error in the log of a controller, from the pod that holds its Lease.
+pub async fn last_error_of(cluster: &Cluster, controllers: &Controllers, name: &str) -> Option<String> {
+    let seen = controllers.seen.iter().find(|seen| seen.controller == name)?;
+    let lease = seen.lease.as_ref().filter(|lease| lease.is_held_by_pod == Some(true))?;
+    let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
+    let params = LogParams { tail_lines: Some(LOG_LINES), ..LogParams::default() };
+    last_error(&logs.logs(&lease.holder, &params).await.ok()?)
+}
+
 /// The last warning or error of a log in JSON or for people.
 fn last_error(log: &str) -> Option<String> {
     log.lines().rev().find_map(|line| {
@@ -245,12 +258,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lead_of_a_clock_is_read_from_the_date_of_an_answer() {
-        let now = "2026-01-01T00:10:00Z".parse().unwrap();
-        let lead = |date: &str| lead_over(date, now).map(|lead| lead.as_secs());
-        assert_eq!(lead("Thu, 01 Jan 2026 00:00:00 GMT"), Some(600));
-        assert_eq!(lead("Thu, 01 Jan 2026 00:10:30 GMT"), Some(-30));
-        assert_eq!(lead("yesterday"), None);
+    fn the_time_is_that_of_the_server_as_far_as_its_answers_tell_it() {
+        let now: Timestamp = "2026-01-01T00:10:00.8Z".parse().unwrap();
+        let told = |date: &str| told_time(date, now).map(|time| time.to_string());
+        assert_eq!(told("Thu, 01 Jan 2026 00:00:00 GMT").as_deref(), Some("2026-01-01T00:00:00Z"));
+        assert_eq!(told("Thu, 01 Jan 2026 00:10:30 GMT").as_deref(), Some("2026-01-01T00:10:30Z"));
+        assert_eq!(told("Thu, 01 Jan 2026 00:09:59 GMT"), Some(now.to_string()));
+        assert_eq!(told("yesterday"), None);
     }
 
     #[test]

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use catena_api::keys;
 use catena_cluster::State;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, Step, Verdict, Warning, controllers, edges, objects, reasons, warnings};
+use super::{
+    BINDER, Cause, Facts, Step, Verdict, Warning, command::RUNNER, controllers, edges, objects, reasons,
+    warnings,
+};
 use crate::Node;
 
 /// How long after a change the silence of a controller is normal.
@@ -49,6 +53,16 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         Verdict::Unknown(why) => {
             silent("perhaps not reconciled", &[("{controller}", controller), ("{why}", &why)])
         }
+    }
+}
+
+/// The controller that should have reported what a cause lacks; if it runs, its log may tell why it has not.
+pub fn silent(cause: &Cause) -> Option<&'static str> {
+    match &*cause.reason {
+        "NotObserved" => controllers::controller_of(&cause.object),
+        "NotCarriedOut" if cause.object.group() == keys::GROUP => Some(RUNNER),
+        "BinderSilent" => Some(BINDER),
+        _ => None,
     }
 }
 

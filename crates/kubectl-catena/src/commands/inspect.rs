@@ -50,7 +50,7 @@ pub async fn why(options: &Options, output: Output, arguments: &Why) -> Result<E
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
     let answer = Box::pin(explanation(&cluster, &target)).await?;
-    output.print(&answer, || text(&answer, Timestamp::now()))?;
+    output.print(&answer, || text(&answer, answer.now))?;
     Ok(answer.exit_code().into())
 }
 

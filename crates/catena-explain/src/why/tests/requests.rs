@@ -172,3 +172,27 @@ async fn an_explanation_costs_few_requests_and_none_twice() {
         assert_eq!(requests.len(), number, "{requests:#?}");
     }
 }
+
+#[tokio::test]
+async fn the_log_of_a_controller_that_runs_and_reports_nothing_is_quoted() {
+    let (cluster, requests) = serving(|uri| {
+        if uri.contains("/pods/basic-deployment-controller-1/log") {
+            let line = json!({"level": "ERROR", "message": "its watch is refused"});
+            return Some(Value::String(line.to_string()));
+        }
+        let mut answer = server(uri, true)?;
+        if uri.contains("/basicdeployments/") {
+            let pending = json!({"type": "Ready", "status": "Unknown", "reason": "Pending"});
+            answer["status"] = json!({"conditions": [pending]});
+            answer["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+        }
+        Some(answer).filter(|_| !uri.contains("basicreplicasets"))
+    });
+    let target = Target { kind: BASIC_DEPLOYMENTS.into(), name: "web".into() };
+    let answer = explanation(&cluster, &target).await.unwrap();
+    let cause = answer.root_cause.unwrap();
+    let said = "the last error in the log of basic-deployment-controller: its watch is refused";
+    assert_eq!((&*cause.reason, &*cause.message), ("NotObserved", said));
+    let logs = requests.lock().unwrap().iter().filter(|uri| uri.contains("/log")).count();
+    assert_eq!(logs, 1);
+}
