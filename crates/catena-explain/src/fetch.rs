@@ -62,16 +62,22 @@ pub struct LostOwner {
     is_served: bool,
     /// Whether the object names no other one.
     is_only: bool,
+    /// Whether the object is being deleted already.
+    is_deleted: bool,
 }
 
 impl LostOwner {
-    /// What becomes of the object that names it.
+    /// What becomes of the object that names it. The garbage collector may have told that it is elsewhere.
     #[must_use]
-    pub fn remark(&self) -> String {
-        let Self { owner, is_served, is_only, .. } = self;
+    pub fn remark(&self, is_elsewhere: bool) -> String {
+        let Self { owner, is_served, is_only, is_deleted, .. } = self;
+        let is = if is_elsewhere { "is in another namespace, and counts as gone" } else { "is gone" };
+        if *is_deleted {
+            return format!("its owner {owner} {is}");
+        }
         if *is_served {
             let unless = if *is_only { "" } else { " unless another owner of it is there" };
-            return format!("its owner {owner} is gone: the garbage collector will delete it{unless}");
+            return format!("its owner {owner} {is}: the garbage collector will delete it{unless}");
         }
         let version = sanitized(&owner.api_version);
         format!(
@@ -129,7 +135,9 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
             Ok(_) => {
                 let is_served = kind.resource.api_version == above.api_version;
                 let is_only = here.owner_references().len() == 1;
-                fetched.lost_owners.push(LostOwner { of: uid(here), owner: above, is_served, is_only });
+                let is_deleted = here.metadata.deletion_timestamp.is_some();
+                let of = uid(here);
+                fetched.lost_owners.push(LostOwner { of, owner: above, is_served, is_only, is_deleted });
             }
             Err(error) => fetched.gaps.push(Gap::of(above.to_string(), &error)),
         }
@@ -307,7 +315,7 @@ mod tests {
             });
             let mut fetched = Fetched::default();
             ascend(&cluster, pod(&[owner]), &mut fetched).await;
-            let remark = fetched.lost_owners[0].remark();
+            let remark = fetched.lost_owners[0].remark(false);
             assert!(remark.contains(expected), "{remark}");
         }
     }
@@ -318,8 +326,27 @@ mod tests {
         let owner = |name: &str| json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": name, "uid": name});
         let mut fetched = Fetched::default();
         ascend(&cluster, pod(&[owner("gone"), owner("other")]), &mut fetched).await;
-        let remark = fetched.lost_owners[0].remark();
+        let remark = fetched.lost_owners[0].remark(false);
         assert!(remark.ends_with("will delete it unless another owner of it is there"), "{remark}");
+    }
+
+    #[tokio::test]
+    async fn what_becomes_of_an_object_whose_owner_is_missing_is_told_as_far_as_it_is_news() {
+        let (cluster, _) = cluster();
+        let owner = json!({"apiVersion": "catena.dev/v1alpha1", "kind": "BasicReplicaSet", "name": "web", "uid": "s"});
+        let remark = async |is_deleted: bool, is_elsewhere: bool| {
+            let mut object = pod(std::slice::from_ref(&owner));
+            let at = is_deleted.then(|| serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
+            object.metadata.deletion_timestamp = at;
+            let mut fetched = Fetched::default();
+            ascend(&cluster, object, &mut fetched).await;
+            fetched.lost_owners[0].remark(is_elsewhere)
+        };
+        assert_eq!(remark(true, false).await, "its owner BasicReplicaSet/web is gone");
+        let elsewhere = "its owner BasicReplicaSet/web is in another namespace, and counts as gone";
+        let deletes = format!("{elsewhere}: the garbage collector will delete it");
+        assert_eq!(remark(false, true).await, deletes);
+        assert_eq!(remark(true, true).await, elsewhere);
     }
 
     #[tokio::test]

@@ -42,9 +42,13 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let top = grow(&fetched.top, &fetched.objects).context(gone)?;
     let asked = top.find(&fetched.asked).context(gone)?;
     let lost_owner = fetched.lost_owners.iter().find(|lost| lost.of == fetched.asked);
+    let is_elsewhere = surroundings
+        .warnings
+        .iter()
+        .any(|warning| (&*warning.about, &*warning.reason) == (&*fetched.asked, "OwnerRefInvalidNamespace"));
     let mut surroundings = Surroundings {
         gaps: [fetched.gaps, surroundings.gaps].concat(),
-        lost_owner: lost_owner.map(LostOwner::remark),
+        lost_owner: lost_owner.map(|lost| lost.remark(is_elsewhere)),
         missing_target: fetched.missing_target,
         is_declared_command: fetched.is_declared_command,
         hides_dependents: fetched.hides_dependents,

@@ -72,7 +72,7 @@ pub async fn tree(options: &Options, output: Output, arguments: &Tree) -> Result
 
 /// The objects that are missing from the tree, with the reason.
 fn remarks(shown: &Shown, lost_owners: &[LostOwner]) -> String {
-    let lost = lost_owners.iter().map(|lost| sanitized(&format!("\n{}\n", lost.remark())));
+    let lost = lost_owners.iter().map(|lost| sanitized(&format!("\n{}\n", lost.remark(false))));
     let unseen = shown.not_seen.iter().map(|gap| format!("\nnot read: {gap}"));
     let text: String = lost.chain(unseen).collect();
     if text.is_empty() || text.ends_with('\n') { text } else { text + "\n" }
