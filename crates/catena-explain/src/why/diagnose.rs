@@ -1,7 +1,7 @@
 //! Facts → the answer: the end of the walk, and what else a person has to know.
 
 use catena_api::keys;
-use catena_cluster::{Identity, State, condition, list, number, text};
+use catena_cluster::{Identity, State, condition, list, number};
 use catena_terminal::age;
 use serde_json::Value;
 
@@ -48,6 +48,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
         evidence: evidence.collect(),
         remarks: remarks(facts, finding.as_ref()),
         root_cause: finding.map(|finding| finding.cause),
+        now: facts.now,
         not_seen: facts.surroundings.gaps.clone(),
     };
     answer.clipped()
@@ -110,8 +111,12 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
             let at = finding.path.last().filter(|node| node.identity == finding.cause.object);
             let at = at.filter(|node| node.identity.group().contains('.'));
             remarks.extend(at.into_iter().flat_map(|node| {
-                let words = objects::conditions_told(node).chain(phases(node));
-                words.map(|words| format!("{}: {words}", words::name_beside(&node.identity, asked)))
+                let words = objects::conditions_told(node).chain(objects::states_told(node));
+                let told = [&finding.cause.reason, &finding.cause.message];
+                let is_told =
+                    move |words: &String| told.iter().any(|told| !told.is_empty() && words.ends_with(*told));
+                let untold = words.filter(move |words| !is_told(words));
+                untold.map(|words| format!("{}: {words}", words::name_beside(&node.identity, asked)))
             }));
         }
     }
@@ -145,16 +150,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
 /// What an object says of itself in words that only its project knows; beside its readiness, what speaks against it.
 fn own_words(node: &Node) -> Vec<String> {
     let says_no_more = node.health.state == State::Present;
-    let phases = phases(node).filter(|phase| says_no_more || objects::is_bad(phase));
-    objects::conditions_told(node).chain(phases).collect()
-}
-
-fn phases(node: &Node) -> impl Iterator<Item = String> {
-    ["phase", "phaseReason", "state", "health/status"].into_iter().filter_map(|field| {
-        let phase = text(&node.object, &format!("/status/{field}"))?;
-        let is_told = phase.is_empty() || phase == node.health.reason;
-        (!is_told).then(|| format!("its status.{} is {phase}", field.replace('/', ".")))
-    })
+    let states = objects::states_told(node).filter(|state| says_no_more || objects::is_bad(state));
+    objects::conditions_told(node).chain(states).collect()
 }
 
 /// The effect of a pause.

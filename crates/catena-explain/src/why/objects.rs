@@ -14,7 +14,11 @@ pub const BINDER: &str = "command-binder";
 
 /// Why an object is not ready although it reports so, as far as its pods were read.
 pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
-    if node.health.state != State::Ready {
+    // Of one that claims to be ready with too few replicas, the health tells nothing but that it is in progress.
+    let find = |type_: &str| condition(&node.object, type_);
+    let claims_less =
+        find("Ready").is_some_and(|ready| ready.status == "True") && find("Progressing").is_none();
+    if node.health.state != State::Ready && !(node.health.state == State::Moving && claims_less) {
         return None;
     }
     if let Some(child) = lost_child(node).filter(|_| !facts.surroundings.is_incomplete) {
@@ -75,15 +79,38 @@ fn owns_pods(identity: &Identity) -> bool {
     )
 }
 
+/// The fields of a status in which other projects tell the state, and those that say why.
+const STATES: [&str; 3] = ["health/status", "phase", "state"];
+const REASONS: [&str; 5] = ["health/message", "operationState/message", "message", "reason", "phaseReason"];
 /// Parts of words that mean nothing good in any project.
 const BAD: [&str; 6] = ["degraded", "error", "failed", "invalid", "pressure", "unavailable"];
+/// Parts of words for a state that does not last, so that what is said of it may be an obstacle.
+const OPEN: [&str; 3] = ["pending", "processing", "waiting"];
 /// Conditions that are true of whatever is well.
 const GOOD: [&str; 3] = ["AbleToScale", "Healthy", "ScalingActive"];
 
 /// Whether some words mean nothing good.
 pub fn is_bad(words: &str) -> bool {
+    has_part(words, &BAD)
+}
+
+fn has_part(words: &str, parts: &[&str]) -> bool {
     let words = words.to_lowercase();
-    BAD.iter().any(|bad| words.contains(bad))
+    parts.iter().any(|part| words.contains(part))
+}
+
+/// The texts in some fields of the status of an object, each with its field.
+fn texts<'n>(node: &'n Node, fields: &[&'n str]) -> impl Iterator<Item = (&'n str, &'n str)> {
+    fields.iter().filter_map(|field| Some((*field, text(&node.object, &format!("/status/{field}"))?)))
+}
+
+/// What the status of an object tells outside of its conditions, as far as its health has not told it.
+pub fn states_told(node: &Node) -> impl Iterator<Item = String> {
+    let reasons = texts(node, &REASONS).filter(|_| texts(node, &STATES).next().is_some());
+    let told = texts(node, &STATES).chain(reasons);
+    let is_new = |text: &str| text != node.health.reason && text != node.health.message;
+    told.filter(move |(_, text)| is_new(text))
+        .map(|(field, text)| format!("its status.{} is {text}", field.replace('/', ".")))
 }
 
 /// The report of an object that it is not well, where its kind has no usual word for readiness.
@@ -93,14 +120,14 @@ pub fn complaint(node: &Node) -> Option<Health> {
         // An autoscaler rests while its target is scaled to zero.
         status => status == "False" && GOOD.contains(&&*found.type_) && found.reason != "ScalingDisabled",
     });
-    let said = |field: &&str| text(&node.object, &format!("/status/{field}")).filter(|said| !said.is_empty());
-    let message = ["health/message", "operationState/message", "message", "reason"].iter().find_map(said);
+    let message = texts(node, &REASONS).next().map(|(_, message)| message);
     let is_unready = message.is_some() && node.object.data["status"]["ready"] == false;
-    let words = ["health/status", "phase", "state"].iter().filter_map(said).find(|said| is_bad(said));
+    let speaks_against = |state: &&str| is_bad(state) || message.is_some() && has_part(state, &OPEN);
+    let state = texts(node, &STATES).map(|(_, state)| state).find(speaks_against);
     let health = if let Some(found) = against {
         Health::said(State::Stuck, &found)
     } else {
-        let reason = words.or(is_unready.then_some("NotReady"))?;
+        let reason = state.or(is_unready.then_some("NotReady"))?;
         Health::new(State::Stuck, reason, message.unwrap_or_default())
     };
     (node.health.state == State::Present).then_some(health)
@@ -120,7 +147,7 @@ pub fn conditions_told(node: &Node) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether an object is a command: one of ours, or one with a report of command-binder or a record of command-runner. A `targetRef`
+/// Whether an object is a command: one of ours, or one with a report of command-binder or of command-runner. A `targetRef`
 /// alone is no evidence, because a `VerticalPodAutoscaler` has one, too; and other controllers bind things as well.
 pub fn is_command(node: &Node) -> bool {
     let is_ours =
@@ -201,7 +228,7 @@ pub fn has_unhealthy_dependents(node: &Node) -> bool {
             child.children.iter().any(|pod| pod.health.state == State::Stuck)
         }
         State::Moving | State::Unreported | State::Stuck => true,
-        State::Present => has_unhealthy_dependents(child),
+        State::Present => complaint(child).is_some() || has_unhealthy_dependents(child),
     };
     node.health.state == State::Present
         && node.children.iter().any(|child| !is_command(child) && is_open(child))

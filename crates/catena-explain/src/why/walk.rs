@@ -148,7 +148,7 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     step.ways.extend(objects::unhealthy_children(node, facts).map(|child| vec![child]));
     step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
     let cause = || match (doubt, blocker) {
-        _ if !is_well => Some(leaf::own(unwell.as_ref().unwrap_or(node), facts)),
+        (None, _) if !is_well => Some(leaf::own(unwell.as_ref().unwrap_or(node), facts)),
         (Some(doubt), _) => {
             let stale = controllers::controller_of(&node.identity);
             let stale = stale.and_then(|controller| facts.not_running(&node.identity, controller));

@@ -131,13 +131,8 @@ fn words_that_only_another_project_knows_are_quoted() {
     ];
     let status = json!({"status": {"conditions": conditions, "phase": "Degraded"}});
     let answer = ask("Shop/web", &[object("example.com/v1", "Shop", "web", None, status)], &calm());
-    assert_eq!(
-        answer.remarks,
-        [
-            "Shop/web: it reports Synced False: ComparisonError, no such revision",
-            "Shop/web: its status.phase is Degraded",
-        ]
-    );
+    assert_eq!(answer.sentence, "Shop/web is not ready (Degraded).");
+    assert_eq!(answer.remarks, ["Shop/web: it reports Synced False: ComparisonError, no such revision"]);
     // A renewal fails while the present certificate is valid.
     let valid = json!({"status": {"conditions": [condition("Ready", "True", "Ready", "")]}});
     let certificate = [object("cert-manager.io/v1", "Certificate", "tls", None, valid)];

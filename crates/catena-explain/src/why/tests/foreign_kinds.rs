@@ -342,3 +342,97 @@ fn an_object_that_reports_to_be_unwell_is_not_well_in_whatever_words() {
         assert!(ask(status.clone()).well, "{status}");
     }
 }
+
+/// As cert-manager reports on the steps to a certificate.
+#[test]
+fn what_is_said_of_a_state_that_does_not_last_is_the_obstacle() {
+    let reason = "Waiting for HTTP-01 challenge propagation: wrong status code '404', expected '200'";
+    let of = |kind: &str, name: &str, owner: Option<&str>, status: Value| {
+        object("acme.cert-manager.io/v1", kind, name, owner, json!({"status": status}))
+    };
+    let unready = json!({"conditions": [
+        condition("Ready", "False", "DoesNotExist", "Issuing certificate as Secret does not exist"),
+    ]});
+    let challenge = |state: &str, reason: &str| {
+        of(
+            "Challenge",
+            "web-1-1",
+            Some("Order/web-1"),
+            json!({"state": state, "reason": reason, "processing": true}),
+        )
+    };
+    let objects = |challenge: DynamicObject| {
+        [
+            of("Certificate", "web", None, unready.clone()),
+            of("Order", "web-1", Some("Certificate/web"), json!({"state": "pending"})),
+            challenge,
+        ]
+    };
+    let answer = ask_exactly("Certificate/web", &objects(challenge("pending", reason)), &calm());
+    assert_eq!(answer.sentence, "Certificate/web is not ready: Challenge/web-1-1 is not ready (pending).");
+    let cause = answer.root_cause.unwrap();
+    assert!(cause.message == reason && cause.advice.starts_with("follow the message"), "{cause:?}");
+    assert_eq!(answer.remarks, ["Challenge/web-1-1: its status.state is pending"; 0]);
+    let alone = ask_exactly("Challenge/web-1-1", &[challenge("pending", reason)], &calm());
+    assert_eq!((alone.well, alone.exit_code()), (false, 5));
+    // Nothing is made of a state without a word, nor of one that lasts.
+    for done in [challenge("pending", ""), challenge("valid", "Successfully authorized domain")] {
+        let answer = ask_exactly("Certificate/web", &objects(done), &calm());
+        assert_eq!(answer.root_cause.unwrap().object.kind, "Certificate");
+    }
+    let valid = ask_exactly("Challenge/web-1-1", &[challenge("valid", "Successfully authorized")], &calm());
+    assert!(
+        valid.well && valid.remarks.join("; ").contains("its status.reason is Successfully"),
+        "{valid:?}"
+    );
+}
+
+#[test]
+fn who_claims_to_be_ready_with_too_few_replicas_is_told_both() {
+    let ask = |more: Value| {
+        let conditions = json!([condition("Ready", "True", "Up", ""), more]);
+        let status = json!({"readyReplicas": 1, "conditions": conditions});
+        let body = json!({"spec": {"replicas": 3}, "status": status});
+        ask_exactly("Database/db", &[object("db.example.com/v1", "Database", "db", None, body)], &calm())
+    };
+    let answer = ask(Value::Null);
+    let says =
+        "Database/db reports that it is ready, and also that 1 of 3 replicas serve (StatusContradictory).";
+    assert_eq!(answer.sentence, says);
+    assert!(answer.root_cause.unwrap().advice.starts_with("ask again in some seconds"));
+    // It says what it is doing.
+    let answer = ask(condition("Progressing", "True", "ScalingUp", "2 are starting"));
+    assert_eq!(answer.root_cause.unwrap().message, "2 are starting");
+}
+
+/// In the words of the Job controller.
+#[test]
+fn a_job_that_has_failed_is_to_be_created_again() {
+    for (reason, message, says) in [
+        (
+            "DeadlineExceeded",
+            "Job was active longer than specified deadline",
+            "its spec.activeDeadlineSeconds",
+        ),
+        (
+            "BackoffLimitExceeded",
+            "Job has reached the specified backoff limit",
+            "its spec.backoffLimit allows",
+        ),
+        (
+            "PodFailurePolicy",
+            "Container main for pod shop/late-x failed with exit code 42 matching FailJob rule at index 0",
+            "its spec.podFailurePolicy gives up after such a failure of a pod",
+        ),
+    ] {
+        let failed = json!({"status": {"conditions": [condition("Failed", "True", reason, message)]}});
+        let job = object("batch/v1", "Job", "late", None, failed);
+        let cause = ask("Job/late", &[job], &calm()).root_cause.unwrap();
+        assert!(
+            cause.meaning.starts_with("has failed, because") && cause.meaning.ends_with(says),
+            "{cause:?}"
+        );
+        assert!(cause.advice.contains("then create the Job again"), "{}", cause.advice);
+        assert_eq!(cause.message, message);
+    }
+}
