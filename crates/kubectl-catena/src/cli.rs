@@ -103,7 +103,7 @@ impl Cli {
             Command::Rollback(of) => issue::rollback(cluster, output, of).await,
             Command::History(of) => history::run(cluster, output, of).await.map(done),
             Command::Run(of) => issue::run(cluster, output, of).await,
-            Command::Held(of) => held::run(cluster, output, of).await.map(done),
+            Command::Held(of) => held::run(cluster, output, of).await,
             Command::Release(_) if output.format.is_some() => {
                 bail!("release prints no document: leave out --output")
             }

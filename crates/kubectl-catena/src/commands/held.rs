@@ -1,19 +1,25 @@
 //! `kubectl catena held`
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use catena_api::keys;
 use catena_cluster::{
     Gap, Identity, Kind, Kinds, Options, deleted,
-    protection::{self, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds},
+    protection::{
+        self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds,
+    },
 };
 use catena_explain::describe;
 use catena_terminal::{Cell, Table, Tone, age};
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
 use kube::{api::ListParams, core::ObjectMeta};
 use serde::Serialize;
 
+use super::exit_code;
 use crate::output::Output;
 
 const MAX_CONCURRENT_LISTS: usize = 16;
@@ -62,8 +68,8 @@ struct Shown<'s> {
     not_seen: &'s [Gap],
 }
 
-/// Lists held objects.
-pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<()> {
+/// Lists held objects. It fails if there is none among those that could be read.
+pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Result<ExitCode> {
     let cluster = options.connect().await?;
     let settings = protected_kinds(&cluster).await;
     let known = settings.as_ref().map(ProtectedKinds::all).unwrap_or_default();
@@ -95,10 +101,18 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
             Err(error) => gaps.push(Gap::of(&kind.resource.plural, &error)),
         }
     }
+    // Where its report cannot be written, an Event tells why.
+    if items.iter().any(|held: &Held| held.message.is_empty()) {
+        let by_controller = format!("type=Warning,reportingComponent={BACKUP_CONTROLLER}");
+        let events = cluster.all::<Event>(namespace, ListParams::default().fields(&by_controller)).await;
+        let events = Gap::or_default(events, "Events", &mut gaps);
+        items.iter_mut().for_each(|held| held.tell(&events));
+    }
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
     let only = served.iter().filter(|_| !all).map(|(_, kind)| kind.as_str()).collect();
     let shown = Shown { items: &items, only, not_seen: &gaps };
-    output.print(&shown, || text(&shown, Timestamp::now()))
+    output.print(&shown, || text(&shown, Timestamp::now()))?;
+    Ok(exit_code(!items.is_empty() || gaps.is_empty()))
 }
 
 /// Whether a kind is searched: one that is protected, also if it is cluster-wide and only a namespace is listed.
@@ -122,6 +136,20 @@ fn place(kind: &Kind) -> (String, String) {
 }
 
 impl Held {
+    /// Adds the words of the newest of these Events about it, if it has no report.
+    fn tell(&mut self, events: &[Event]) {
+        let about =
+            events.iter().filter(|event| event.involved_object.uid.as_deref() == Some(&self.object.uid));
+        let newest = about.max_by_key(|event| {
+            let repeated = event.series.as_ref().and_then(|series| series.last_observed_time.clone());
+            repeated.map(|time| time.0).or_else(|| event.event_time.clone().map(|time| time.0))
+        });
+        if let Some(event) = newest.filter(|_| self.message.is_empty()) {
+            self.reason = event.reason.clone().unwrap_or_default();
+            self.message = event.message.clone().unwrap_or_default();
+        }
+    }
+
     /// The object, if it is held. `is_left` says that backup-controller has no entry for its kind.
     fn of(kind: &Kind, metadata: &ObjectMeta, is_left: bool) -> Option<Self> {
         let deleted = deleted(metadata)?;
@@ -201,6 +229,25 @@ mod tests {
         assert!(held(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["catena.dev/backup"]})));
         assert!(!held(json!({"name": "a", "finalizers": ["catena.dev/backup"]})));
         assert!(!held(json!({"name": "a", "deletionTimestamp": at, "finalizers": ["x.dev/y"]})));
+    }
+
+    #[test]
+    fn what_its_controller_cannot_report_on_is_told_by_its_newest_event() {
+        let kinds = kinds();
+        let metadata = json!({"name": "a", "uid": "u", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["catena.dev/backup"]});
+        let mut held =
+            Held::of(kinds.find("bdep").unwrap(), &serde_json::from_value(metadata).unwrap(), false).unwrap();
+        let event = |uid: &str, time: &str, reason: &str| -> Event {
+            let object = json!({"metadata": {}, "involvedObject": {"uid": uid}, "eventTime": time, "reason": reason, "message": "no"});
+            serde_json::from_value(object).unwrap()
+        };
+        let (early, late) = ("2026-01-01T00:01:00.000000Z", "2026-01-01T00:02:00.000000Z");
+        held.tell(&[event("v", late, "Invalid")]);
+        assert_eq!(held.reason, HELD_FOR_BACKUP);
+        held.tell(&[event("u", late, "Forbidden"), event("u", early, "Invalid")]);
+        assert_eq!((&*held.reason, &*held.message), ("Forbidden", "no"));
+        held.tell(&[event("u", late, "Other")]);
+        assert_eq!(held.reason, "Forbidden");
     }
 
     #[test]
