@@ -124,7 +124,12 @@ fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind>
                 | ("policy", "poddisruptionbudgets")
         )
     };
-    let is_own = move |kind: &&Kind| kind.resource.group.contains('.') && kind.resource.group == group;
+    // Many operators have a group for each of their parts, such as acme.cert-manager.io.
+    let is_part = |part: &str, of: &str| part.strip_suffix(of).is_some_and(|rest| rest.ends_with('.'));
+    let is_own = move |kind: &&Kind| {
+        let own = kind.resource.group.as_str();
+        own.contains('.') && (own == group || is_part(own, group) || is_part(group, own))
+    };
     let is_ours = |kind: &&Kind| kind.resource.group == keys::GROUP;
     kinds.preferred().filter(move |kind| {
         kind.is_listed && kind.is_namespaced && (is_usual(kind) || is_own(kind) || is_ours(kind))
@@ -198,6 +203,16 @@ mod tests {
             }));
             let found = dependent_lists(&object.unwrap(), &kinds(), &labelled, false);
             assert_eq!(!found.is_empty(), has_any, "{group}");
+        }
+    }
+
+    #[test]
+    fn the_kinds_of_a_part_of_an_operator_are_its_own() {
+        for (group, is_listed) in
+            [("acme.dev", true), ("parts.acme.dev", true), ("pacme.dev", false), ("", false)]
+        {
+            let own: Vec<_> = usual(&kinds(), group).map(|kind| kind.resource.plural.clone()).collect();
+            assert_eq!(own.contains(&"reindexes".to_owned()), is_listed, "{group}: {own:?}");
         }
     }
 

@@ -5,7 +5,7 @@ use catena_api::{
     keys,
     reason::{DEADLINE_EXCEEDED, PAUSED},
 };
-use catena_cluster::{Health, Identity, State, condition, first_owner, last_write, number, run_record, text};
+use catena_cluster::{Health, State, condition, last_write, number, run_record, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -50,22 +50,19 @@ fn ended<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     };
     let has_run = text(&node.object, "/status/startTime").is_some()
         || run_record(&node.object).is_some_and(|record| record["startTime"].is_string());
-    let first = older(node, target).filter(|_| !has_run);
-    let (way, own) = match first {
+    let (way, own) = match older(node, target).filter(|_| !has_run) {
         Some(first) => {
-            let waited = Cause::with(&node.identity, "Queued");
             let older = words::with_names("{object}", &first.identity);
             let names = [("{command}", &*first.identity.to_string()), ("{older}", &*older)];
-            let waited = waited.in_case("older command before", &names);
-            (Some(first).filter(|first| objects::is_waiting(first)), because(waited))
+            (first, because(cause.clone().in_case("older command before", &names)))
         }
-        None if !has_run && is_paused(target) => {
-            (None, because(Cause::with(&node.identity, PAUSED).in_case("paused target", &[])))
+        None if !has_run && objects::is_paused(target) => {
+            return Step::own(because(cause.clone().in_case("paused target", &[])));
         }
-        None => (Some(target), cause),
+        None => (target, cause),
     };
-    let is_from_then = |cause: Cause| !cause.is_progress && cause.since <= node.health.since;
-    let way = way.filter(|way| walk::explain(way, facts).is_some_and(|found| is_from_then(found.cause)));
+    let held = walk::explain(way, facts).map(|found| found.cause).filter(|cause| !cause.is_progress);
+    let way = held.filter(|cause| cause.since <= node.health.since).map(|_| way);
     Step { only_obstacles: true, ..Step::to(way, Some(own)) }
 }
 
@@ -77,19 +74,10 @@ fn target_in_chain<'n>(node: &Node, facts: &Facts<'n>) -> Option<&'n Node> {
 }
 
 /// The object that a command is for, as an argument of kubectl; of any other object, itself.
-pub fn target_name(node: &Node) -> String {
-    let metadata = &node.object.metadata;
-    let owner = || Some(Identity::of_owner(first_owner(metadata)?, metadata.namespace.clone()));
-    let target = if objects::is_command(node) {
-        tree::target(&node.object).or_else(owner)
-    } else {
-        Some(node.identity.clone())
-    };
-    target.map_or_else(|| "TARGET".to_owned(), |target| words::with_names("{object}", &target))
-}
-
-fn is_paused(target: &Node) -> bool {
-    target.object.data["spec"]["paused"] == true
+pub fn target_name(node: &Node, facts: &Facts) -> String {
+    let bound = target_in_chain(node, facts).filter(|_| objects::is_command(node));
+    let target = bound.map(|target| target.identity.clone()).or_else(|| tree::target(&node.object));
+    words::with_names("{object}", target.as_ref().unwrap_or(&node.identity))
 }
 
 /// The cause of a command of a kind that has no room for the binder's condition: the binder does not run, or its Event names
@@ -198,28 +186,25 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let mut current = warnings::current(node, facts);
     let refused = current.find(|warning| warning.by == RUNNER && warning.reason == "StatusRefused");
     let cause = if let Some(refused) = refused {
-        let cause = Cause::refused(&node.identity, "StatusRefused", &refused.message);
-        let cause = cause.unwrap_or_else(|| Cause::with(&node.identity, "StatusRefused"));
-        cause.message(&refused.message).since(refused.since)
+        let usual = || Cause::with(&node.identity, &refused.reason);
+        let cause = Cause::refused(&node.identity, &refused.reason, &refused.message);
+        cause.unwrap_or_else(usual).message(&refused.message).since(refused.since)
     } else if is_reported || is_new(node, facts) {
         let own = own(node, "UnderWay");
-        if own.reason == PAUSED && (runner.is_some() || is_paused(target)) {
+        if own.reason == PAUSED && (runner.is_some() || objects::is_paused(target)) {
             // Whatever its pods suffer from, the command waits for that.
             return Step::own(own.in_case("paused target", &[]));
         }
-        let is_silent = target.object.data["status"].is_null() && !is_new(node, facts);
-        if own.advice.is_empty() && is_silent && runner.is_some() {
-            let names = [("{silent}", &*target.identity.to_string())];
-            Cause { is_progress: false, ..own.in_case("silent target", &names) }
-        } else {
-            own
-        }
+        let says_nothing = target.object.data["status"].is_null() && !is_new(node, facts);
+        let is_silent = says_nothing && own.advice.is_empty() && runner.is_some();
+        let variant = if is_silent { "silent target" } else { "" };
+        let own = own.in_case(variant, &[("{silent}", &target.identity.to_string())]);
+        Cause { is_progress: own.is_progress && !is_silent, ..own }
     } else {
-        let cause = Cause::with(&node.identity, "NotCarriedOut");
-        let cause = match runner.filter(|runner| facts.verdict(runner) == Verdict::Runs) {
-            Some(runner) => cause.in_case("not reconciled", &[("{controller}", runner)]),
-            None => cause,
-        };
+        let runs = runner.is_some_and(|runner| facts.verdict(runner) == Verdict::Runs);
+        let variant = if runs { "not reconciled" } else { "" };
+        let cause =
+            Cause::with(&node.identity, "NotCarriedOut").in_case(variant, &[("{controller}", RUNNER)]);
         cause.message(warnings::after("", node, facts)).since(node.created)
     };
     Step::to([target], Some(cause))

@@ -24,7 +24,7 @@ pub fn diagnose(facts: &Facts) -> Answer {
         let leaf = path.last().copied().unwrap_or(asked);
         let template = objects::template_of(leaf, facts);
         let advice = words::with_names(&cause.advice, &cause.object).replace("{template}", &template);
-        cause.advice = advice.replace("{target}", &command::target_name(leaf));
+        cause.advice = advice.replace("{target}", &command::target_name(leaf, facts));
         if !cause.message.contains("it is retried ") {
             cause.advice.extend(edges::next_retry(leaf, facts.now));
         }
@@ -176,7 +176,7 @@ fn at_rest(node: &Node) -> Vec<String> {
 
 /// What else is paused below an object: no correction reaches its pods.
 fn paused_below(node: &Node, cause: Option<&Cause>) -> impl Iterator<Item = String> {
-    let is_paused = |below: &&Node| below.deleted.is_none() && below.object.data["spec"]["paused"] == true;
+    let is_paused = |below: &&Node| below.deleted.is_none() && objects::is_paused(below);
     let below = node.children.iter().flat_map(Node::all).filter(is_paused);
     let untold = below.filter(move |below| cause.is_none_or(|cause| cause.object != below.identity));
     untold.map(|below| format!("the spec.paused of {} is true: {NOTHING_NEW}", below.identity))

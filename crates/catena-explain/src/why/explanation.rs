@@ -62,8 +62,9 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         && let Some(controller) = unreported::silent(cause)
         && let Some(said) = gather::last_error_of(cluster, &surroundings.controllers, controller).await
     {
-        let said = format!("the last error in the log of {controller}: {said}");
-        cause.message = format!("{}\n{said}", cause.message).trim_start().to_owned();
+        let line_end = if cause.message.is_empty() { "" } else { "\n" };
+        let before = format!("{}{line_end}", cause.message);
+        cause.message = format!("{before}the last error in the log of {controller}: {said}");
     }
     Ok(answer)
 }

@@ -179,6 +179,11 @@ pub fn has_ended(node: &Node) -> bool {
     matches!(node.health.state, State::Done | State::Failed)
 }
 
+/// Whether the spec of an object pauses it.
+pub fn is_paused(node: &Node) -> bool {
+    node.object.data["spec"]["paused"] == true
+}
+
 /// The finalizers that somebody else than the garbage collector has to remove.
 pub fn holders(node: &Node) -> impl Iterator<Item = &Finalizer> {
     node.finalizers.iter().filter(|finalizer| !matches!(&*finalizer.name, "foregroundDeletion" | "orphan"))

@@ -106,7 +106,9 @@ pub async fn run(options: &Options, output: Output, arguments: &Arguments) -> Re
         let by_controller = format!("type=Warning,reportingComponent={BACKUP_CONTROLLER}");
         let events = cluster.all::<Event>(namespace, ListParams::default().fields(&by_controller)).await;
         let events = Gap::or_default(events, "Events", &mut gaps);
-        items.iter_mut().for_each(|held| held.tell(&events));
+        for held in &mut items {
+            held.tell(&events);
+        }
     }
     items.sort_by_key(|held: &Held| (held.deleted, held.object.clone()));
     let only = served.iter().filter(|_| !all).map(|(_, kind)| kind.as_str()).collect();

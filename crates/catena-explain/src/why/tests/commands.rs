@@ -20,7 +20,7 @@ fn ended(status: &str, reason: &str, message: &str, at: &str) -> Value {
     ended
 }
 
-fn expired(is_bound: bool, first: Value, message: &str, started: Value) -> DynamicObject {
+fn expired(is_bound: bool, first: Value, message: &str, started: Option<&str>) -> DynamicObject {
     let message = format!("its deadline has passed: {message}");
     let conditions = [first, ended("False", "DeadlineExceeded", &message, LATE)];
     command("r2", is_bound, json!({"status": {"startTime": started, "conditions": conditions}}))
@@ -39,8 +39,7 @@ const NOT_CARRIED_OUT: &str = "it was not carried out in time";
 fn a_command_that_was_not_bound_in_time_tells_why() {
     let message = "there is no BasicDeployment \"web\"; create it, or delete this command";
     let why = condition("Bound", "False", "TargetNotFound", message);
-    let late =
-        expired(false, why, "it was not bound to its target by then: see the condition Bound", Value::Null);
+    let late = expired(false, why, "it was not bound to its target by then: see the condition Bound", None);
     let target = Identity { kind: "BasicDeployment".into(), name: "web".into(), ..Identity::default() };
     let lost = Surroundings { missing_target: Some(target), ..calm() };
     let cause = ask_exactly(ASKED, &[late], &lost).root_cause.unwrap();
@@ -54,7 +53,7 @@ fn a_command_that_was_not_bound_in_time_tells_why() {
 
 #[test]
 fn a_command_that_expired_names_the_older_one_that_was_in_its_way() {
-    let late = || expired(true, bound(), NOT_CARRIED_OUT, Value::Null);
+    let late = || expired(true, bound(), NOT_CARRIED_OUT, None);
     let says = "BasicDeploymentRestart/r2 did not finish within its activeDeadlineSeconds: it waited for BasicDeploymentRestart/r1, which is older";
     let finished = |at: &str| {
         let mut first = unfinished("r1");
@@ -81,7 +80,7 @@ fn a_command_that_expired_names_the_older_one_that_was_in_its_way() {
 fn a_command_that_expired_leads_to_the_obstacle_that_its_target_had_then() {
     let pod = waiting("web-x", "ErrImagePull", "not found");
     let mut objects = blocked_by_pod(pod, "ErrImagePull");
-    objects.push(expired(true, bound(), "it was carried out, but had not succeeded", THEN.into()));
+    objects.push(expired(true, bound(), "it was carried out, but had not succeeded", Some(THEN)));
     let answer = ask(ASKED, &objects, &calm());
     let says =
         "BasicDeploymentRestart/r2 did not finish in time: Pod/web-x cannot pull its image (ErrImagePull";
@@ -94,7 +93,7 @@ fn a_command_that_expired_leads_to_the_obstacle_that_its_target_had_then() {
     assert_eq!(answer.root_cause.unwrap().reason, "DeadlineExceeded");
     let mut paused = deployment(ready());
     paused.data["spec"]["paused"] = true.into();
-    let late = expired(true, bound(), NOT_CARRIED_OUT, Value::Null);
+    let late = expired(true, bound(), NOT_CARRIED_OUT, None);
     let cause = ask(ASKED, &[paused, late], &calm()).root_cause.unwrap();
     assert!(cause.meaning.ends_with("it waits, because its target is paused"), "{}", cause.meaning);
     assert!(cause.advice.starts_with("let it go on: kubectl -n shop patch basicdeployment.catena.dev/web "));
