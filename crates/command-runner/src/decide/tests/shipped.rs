@@ -176,6 +176,8 @@ fn a_restart_under_way_says_what_keeps_it() {
         message_of(&observed(&one, &[&one], web(&[&one], &target)))
     };
     assert_eq!(told(json!({})), "all replicas are new and serving");
+    let former = json!({"metadata": {"generation": 4}});
+    assert_eq!(told(former), "its controller has not reported on the restart yet");
     assert_eq!(told(json!({"status": {"ready": false}})), "replicas are being replaced");
     let blocked =
         json!({"type": "RestartBlocked", "status": "True", "reason": "Forbidden", "message": "no right"});
