@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::{
-    BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, eventually, force_release, is_protected,
-    open_kind, protect, protecting, succeeds, until_nothing_is_protected,
+    BACKUP_BY, BACKUPS, Cluster, Namespace, Release, WAIT_TIMEOUT, catena, eventually, force_release,
+    is_protected, open_kind, protect, protecting, until_nothing_is_protected,
 };
 use k8s_openapi::{
     api::core::v1::Namespace as CoreNamespace,
@@ -91,7 +91,9 @@ async fn an_object_whose_kind_is_not_served_for_a_while_is_not_taken_for_gone() 
     serve(&cluster, &namespace, false).await?;
     let event = namespace.until_event("web", "KindNotServed").await;
     ensure!(event.contains("served: true"), "{event}");
-    let held = succeeds(&namespace.name, &["held", "-o", "json"]).await?.json()?;
+    let held = catena(&namespace.name, &["held", "-o", "json"]).await?;
+    ensure!(held.code == 1, "{held:?}");
+    let held = held.json()?;
     let unseen = held["notSeen"].as_array().context("notSeen")?;
     ensure!(unseen.iter().any(|gap| gap["what"] == "Shade.e2e.catena.dev"), "{held}");
     let refused = Release::try_uninstall(&cluster, BACKUPS).await;

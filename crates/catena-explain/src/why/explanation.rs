@@ -60,7 +60,8 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let mut answer = diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now });
     if let Some(cause) = &mut answer.root_cause
         && let Some(controller) = unreported::silent(cause)
-        && let Some(said) = gather::last_error_of(cluster, &surroundings.controllers, controller).await
+        && let Some(since) = cause.since
+        && let Some(said) = gather::last_error_of(cluster, &surroundings, controller, since).await
     {
         let line_end = if cause.message.is_empty() { "" } else { "\n" };
         let before = format!("{}{line_end}", cause.message);

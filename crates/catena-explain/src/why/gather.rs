@@ -230,20 +230,28 @@ async fn words_of(
     if let Some(said) = ended.filter(|_| crashes) {
         return last_words(&said);
     }
-    let log = log(cluster, namespace, &pod.name_any(), crashes).await?;
+    let params = LogParams { previous: crashes, ..LogParams::default() };
+    let log = log(cluster, namespace, &pod.name_any(), params).await?;
     if crashes { last_error(&log).or_else(|| last_words(&log)) } else { last_error(&log) }
 }
 
-/// The last error in the log of a controller, from the pod that holds its Lease.
-pub async fn last_error_of(cluster: &Cluster, controllers: &Controllers, name: &str) -> Option<String> {
-    let seen = controllers.seen.iter().find(|seen| seen.controller == name)?;
+/// The last error that a controller has logged since then, from the pod that holds its Lease.
+pub async fn last_error_of(
+    cluster: &Cluster,
+    seen: &Surroundings,
+    controller: &str,
+    since: Timestamp,
+) -> Option<String> {
+    let seconds = seen.now.duration_since(since).as_secs();
+    let seen = seen.controllers.seen.iter().find(|seen| seen.controller == controller)?;
     let lease = seen.lease.as_ref().filter(|lease| lease.is_held_by_pod == Some(true))?;
-    last_error(&log(cluster, &seen.namespace, &lease.holder, false).await?)
+    let params = LogParams { since_seconds: Some(seconds.max(1)), ..LogParams::default() };
+    last_error(&log(cluster, &seen.namespace, &lease.holder, params).await?)
 }
 
-/// The end of the log of a pod, or of its previous run.
-async fn log(cluster: &Cluster, namespace: &str, pod: &str, previous: bool) -> Option<String> {
-    let params = LogParams { tail_lines: Some(LOG_LINES), previous, ..LogParams::default() };
+/// The end of the log of a pod.
+async fn log(cluster: &Cluster, namespace: &str, pod: &str, params: LogParams) -> Option<String> {
+    let params = LogParams { tail_lines: Some(LOG_LINES), ..params };
     Api::<Pod>::namespaced(cluster.client.clone(), namespace).logs(pod, &params).await.ok()
 }
 
