@@ -58,31 +58,29 @@ pub struct LostOwner {
     pub of: String,
     /// The owner.
     pub owner: Identity,
-    /// Whether the server serves the version in which it is named.
-    is_served: bool,
-    /// Whether the object names no other one.
-    is_only: bool,
-    /// Whether the object is being deleted already.
-    is_deleted: bool,
+    /// What becomes of the object that names it: the end of a sentence.
+    fate: String,
 }
 
 impl LostOwner {
+    fn of(object: &DynamicObject, owner: Identity, is_served: bool) -> Self {
+        let fate = match object.owner_references().len() {
+            _ if object.metadata.deletion_timestamp.is_some() => String::new(),
+            _ if !is_served => format!(
+                ", but the garbage collector cannot find that out and keeps it, because the server does not serve {}, which the owner reference names: correct apiVersion in metadata.ownerReferences, or delete it",
+                sanitized(&owner.api_version)
+            ),
+            1 => ": the garbage collector will delete it".to_owned(),
+            _ => ": the garbage collector will delete it unless another owner of it is there".to_owned(),
+        };
+        Self { of: uid(object), owner, fate }
+    }
+
     /// What becomes of the object that names it. The garbage collector may have told that it is elsewhere.
     #[must_use]
     pub fn remark(&self, is_elsewhere: bool) -> String {
-        let Self { owner, is_served, is_only, is_deleted, .. } = self;
         let is = if is_elsewhere { "is in another namespace, and counts as gone" } else { "is gone" };
-        if *is_deleted {
-            return format!("its owner {owner} {is}");
-        }
-        if *is_served {
-            let unless = if *is_only { "" } else { " unless another owner of it is there" };
-            return format!("its owner {owner} {is}: the garbage collector will delete it{unless}");
-        }
-        let version = sanitized(&owner.api_version);
-        format!(
-            "its owner {owner} is gone, but the garbage collector cannot find that out and keeps it, because the server does not serve {version}, which the owner reference names: correct apiVersion in metadata.ownerReferences, or delete it"
-        )
+        format!("its owner {} {is}{}", self.owner, self.fate)
     }
 }
 
@@ -134,10 +132,7 @@ async fn ascend(cluster: &Cluster, asked: DynamicObject, fetched: &mut Fetched) 
             Ok(_) if above.uid.is_empty() => fetched.missing_target = Some(above),
             Ok(_) => {
                 let is_served = kind.resource.api_version == above.api_version;
-                let is_only = here.owner_references().len() == 1;
-                let is_deleted = here.metadata.deletion_timestamp.is_some();
-                let of = uid(here);
-                fetched.lost_owners.push(LostOwner { of, owner: above, is_served, is_only, is_deleted });
+                fetched.lost_owners.push(LostOwner::of(here, above, is_served));
             }
             Err(error) => fetched.gaps.push(Gap::of(above.to_string(), &error)),
         }

@@ -10,7 +10,8 @@ use kube::{ResourceExt, api::ListParams, core::DynamicObject};
 use tokio::time::timeout;
 
 use super::{
-    Answer, Cause, Facts, Surroundings, diagnose::diagnose, gather, read::read_related, text, unreported,
+    Answer, Cause, Facts, Surroundings, Warning, diagnose::diagnose, gather, read::read_related, text,
+    unreported,
 };
 use crate::{Node, Scope, fetch, grow, with_dependents};
 
@@ -42,10 +43,9 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let top = grow(&fetched.top, &fetched.objects).context(gone)?;
     let asked = top.find(&fetched.asked).context(gone)?;
     let lost_owner = fetched.lost_owners.iter().find(|lost| lost.of == fetched.asked);
-    let is_elsewhere = surroundings
-        .warnings
-        .iter()
-        .any(|warning| (&*warning.about, &*warning.reason) == (&*fetched.asked, "OwnerRefInvalidNamespace"));
+    let is_elsewhere =
+        |told: &Warning| told.about == fetched.asked && told.reason == "OwnerRefInvalidNamespace";
+    let is_elsewhere = surroundings.warnings.iter().any(is_elsewhere);
     let mut surroundings = Surroundings {
         gaps: [fetched.gaps, surroundings.gaps].concat(),
         lost_owner: lost_owner.map(|lost| lost.remark(is_elsewhere)),
@@ -63,9 +63,8 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
         && let Some(since) = cause.since
         && let Some(said) = gather::last_error_of(cluster, &surroundings, controller, since).await
     {
-        let line_end = if cause.message.is_empty() { "" } else { "\n" };
-        let before = format!("{}{line_end}", cause.message);
-        cause.message = format!("{before}the last error in the log of {controller}: {said}");
+        let said = format!("the last error in the log of {controller}: {said}");
+        cause.message = if cause.message.is_empty() { said } else { format!("{}\n{said}", cause.message) };
     }
     Ok(answer)
 }

@@ -200,8 +200,8 @@ async fn trouble(
     // Pods that cannot start come first, those that serve last.
     let first = judged.min_by_key(|pod| (pod.health.state == State::Ready, !is_stuck(&pod.health)))?;
     let Node { identity, health, object: pod, .. } = first;
-    let words = words_of(cluster, &seen.namespace, &pod, &health).await;
-    let words = words.map(|words| format!(", and says: {words}"));
+    let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
+    let words = words_of(&logs, &pod, &health).await.map(|words| format!(", and says: {words}"));
     let cause = Cause::reported(&identity, &health.reason, &health.message);
     let state = match health.state {
         State::Ready => "is ready, but has not renewed its Lease".to_owned(),
@@ -215,12 +215,7 @@ async fn trouble(
 }
 
 /// The message of the container that ended last, or else the last error in the log.
-async fn words_of(
-    cluster: &Cluster,
-    namespace: &str,
-    pod: &DynamicObject,
-    health: &Health,
-) -> Option<String> {
+async fn words_of(logs: &Api<Pod>, pod: &DynamicObject, health: &Health) -> Option<String> {
     let ended = list(pod, "/status/containerStatuses").find_map(|container| {
         let ended = [container.pointer("/lastState/terminated"), container.pointer("/state/terminated")];
         let said = ended.into_iter().flatten().find_map(|ended| ended["message"].as_str());
@@ -230,8 +225,8 @@ async fn words_of(
     if let Some(said) = ended.filter(|_| crashes) {
         return last_words(&said);
     }
-    let params = LogParams { previous: crashes, ..LogParams::default() };
-    let log = log(cluster, namespace, &pod.name_any(), params).await?;
+    let params = LogParams { tail_lines: Some(LOG_LINES), previous: crashes, ..LogParams::default() };
+    let log = logs.logs(&pod.name_any(), &params).await.ok()?;
     if crashes { last_error(&log).or_else(|| last_words(&log)) } else { last_error(&log) }
 }
 
@@ -242,17 +237,12 @@ pub async fn last_error_of(
     controller: &str,
     since: Timestamp,
 ) -> Option<String> {
-    let seconds = seen.now.duration_since(since).as_secs();
+    let since_seconds = Some(seen.now.duration_since(since).as_secs().max(1));
     let seen = seen.controllers.seen.iter().find(|seen| seen.controller == controller)?;
     let lease = seen.lease.as_ref().filter(|lease| lease.is_held_by_pod == Some(true))?;
-    let params = LogParams { since_seconds: Some(seconds.max(1)), ..LogParams::default() };
-    last_error(&log(cluster, &seen.namespace, &lease.holder, params).await?)
-}
-
-/// The end of the log of a pod.
-async fn log(cluster: &Cluster, namespace: &str, pod: &str, params: LogParams) -> Option<String> {
-    let params = LogParams { tail_lines: Some(LOG_LINES), ..params };
-    Api::<Pod>::namespaced(cluster.client.clone(), namespace).logs(pod, &params).await.ok()
+    let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
+    let params = LogParams { tail_lines: Some(LOG_LINES), since_seconds, ..LogParams::default() };
+    last_error(&logs.logs(&lease.holder, &params).await.ok()?)
 }
 
 /// The last warning or error of a log in JSON or for people.
