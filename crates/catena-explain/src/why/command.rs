@@ -48,16 +48,17 @@ fn ended<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let Some(target) = target_in_chain(node, facts) else {
         return Step::own(because(unbound(node, facts)));
     };
+    let waited = Cause::with(&node.identity, DEADLINE_EXCEEDED);
     let has_run = text(&node.object, "/status/startTime").is_some()
         || run_record(&node.object).is_some_and(|record| record["startTime"].is_string());
     let (way, own) = match older(node, target).filter(|_| !has_run) {
         Some(first) => {
             let older = words::with_names("{object}", &first.identity);
             let names = [("{command}", &*first.identity.to_string()), ("{older}", &*older)];
-            (first, because(cause.clone().in_case("older command before", &names)))
+            (first, because(waited.in_case("older command before", &names)))
         }
         None if !has_run && objects::is_paused(target) => {
-            return Step::own(because(cause.clone().in_case("paused target", &[])));
+            return Step::own(because(waited.in_case("paused target", &[])));
         }
         None => (target, cause),
     };

@@ -84,19 +84,15 @@ const STATES: [&str; 3] = ["health/status", "phase", "state"];
 const REASONS: [&str; 5] = ["health/message", "operationState/message", "message", "reason", "phaseReason"];
 /// Parts of words that mean nothing good in any project.
 const BAD: [&str; 6] = ["degraded", "error", "failed", "invalid", "pressure", "unavailable"];
-/// Parts of words for a state that does not last, so that what is said of it may be an obstacle.
+/// Beginnings of words for a state that does not last, so that what is said of it may be an obstacle.
 const OPEN: [&str; 3] = ["pending", "processing", "waiting"];
 /// Conditions that are true of whatever is well.
 const GOOD: [&str; 3] = ["AbleToScale", "Healthy", "ScalingActive"];
 
 /// Whether some words mean nothing good.
 pub fn is_bad(words: &str) -> bool {
-    has_part(words, &BAD)
-}
-
-fn has_part(words: &str, parts: &[&str]) -> bool {
     let words = words.to_lowercase();
-    parts.iter().any(|part| words.contains(part))
+    BAD.iter().any(|bad| words.contains(bad))
 }
 
 /// The texts in some fields of the status of an object, each with its field.
@@ -122,7 +118,8 @@ pub fn complaint(node: &Node) -> Option<Health> {
     });
     let message = texts(node, &REASONS).next().map(|(_, message)| message);
     let is_unready = message.is_some() && node.object.data["status"]["ready"] == false;
-    let speaks_against = |state: &&str| is_bad(state) || message.is_some() && has_part(state, &OPEN);
+    let is_open = |state: &str| OPEN.iter().any(|open| state.to_lowercase().starts_with(open));
+    let speaks_against = |state: &&str| is_bad(state) || message.is_some() && is_open(state);
     let state = texts(node, &STATES).map(|(_, state)| state).find(speaks_against);
     let health = if let Some(found) = against {
         Health::said(State::Stuck, &found)

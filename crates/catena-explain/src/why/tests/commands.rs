@@ -63,7 +63,9 @@ fn a_command_that_expired_names_the_older_one_that_was_in_its_way() {
     for first in [unfinished("r1"), finished("2026-01-01T00:09:30Z")] {
         let answer = ask(ASKED, &[deployment(ready()), first, late()], &calm());
         assert!(answer.sentence.starts_with(says), "{}", answer.sentence);
-        let advice = answer.root_cause.unwrap().advice;
+        let cause = answer.root_cause.unwrap();
+        assert_eq!(cause.message, format!("its deadline has passed: {NOT_CARRIED_OUT}"));
+        let advice = cause.advice;
         assert!(
             advice.contains("kubectl catena -n shop why basicdeploymentrestart.catena.dev/r1;"),
             "{advice}"
