@@ -79,9 +79,10 @@ fn owns_pods(identity: &Identity) -> bool {
     )
 }
 
-/// The fields of a status in which other projects tell the state, and those that say why.
-const STATES: [&str; 3] = ["health/status", "phase", "state"];
-const REASONS: [&str; 5] = ["health/message", "operationState/message", "message", "reason", "phaseReason"];
+/// The fields of a status in which other projects tell the state, and those beside them that say why.
+const STATES: [(&str, &str); 4] =
+    [("health/", "status"), ("operationState/", "phase"), ("", "phase"), ("", "state")];
+const REASONS: [&str; 3] = ["message", "reason", "phaseReason"];
 /// Parts of words that mean nothing good in any project.
 const BAD: [&str; 6] = ["degraded", "error", "failed", "invalid", "pressure", "unavailable"];
 /// Beginnings of words for a state that does not last, so that what is said of it may be an obstacle.
@@ -95,18 +96,22 @@ pub fn is_bad(words: &str) -> bool {
     BAD.iter().any(|bad| words.contains(bad))
 }
 
-/// The texts in some fields of the status of an object, each with its field.
-fn texts<'n>(node: &'n Node, fields: &[&'n str]) -> impl Iterator<Item = (&'n str, &'n str)> {
-    fields.iter().filter_map(|field| Some((*field, text(&node.object, &format!("/status/{field}"))?)))
+/// What the status of an object tells outside of its conditions: fields with a state, each with the field that says why.
+fn states(node: &Node) -> impl Iterator<Item = ((String, &str), Option<(String, &str)>)> {
+    STATES.iter().filter_map(|(place, word)| {
+        let find = |word: &&str| {
+            let field = format!("{place}{word}");
+            Some((field.replace('/', "."), text(&node.object, &format!("/status/{field}"))?))
+        };
+        Some((find(word)?, REASONS.iter().find_map(find)))
+    })
 }
 
-/// What the status of an object tells outside of its conditions, as far as its health has not told it.
+/// The same in words, as far as its health has not told it.
 pub fn states_told(node: &Node) -> impl Iterator<Item = String> {
-    let reasons = texts(node, &REASONS).filter(|_| texts(node, &STATES).next().is_some());
-    let told = texts(node, &STATES).chain(reasons);
-    let is_new = |text: &str| text != node.health.reason && text != node.health.message;
-    told.filter(move |(_, text)| is_new(text))
-        .map(|(field, text)| format!("its status.{} is {text}", field.replace('/', ".")))
+    let told = states(node).flat_map(|(state, reason)| std::iter::once(state).chain(reason));
+    let told = told.filter(|(_, text)| *text != node.health.reason && *text != node.health.message);
+    told.map(|(field, text)| format!("its status.{field} is {text}"))
 }
 
 /// The report of an object that it is not well, where its kind has no usual word for readiness.
@@ -116,15 +121,16 @@ pub fn complaint(node: &Node) -> Option<Health> {
         // An autoscaler rests while its target is scaled to zero.
         status => status == "False" && GOOD.contains(&&*found.type_) && found.reason != "ScalingDisabled",
     });
-    let message = texts(node, &REASONS).next().map(|(_, message)| message);
-    let is_unready = message.is_some() && node.object.data["status"]["ready"] == false;
     let is_open = |state: &str| OPEN.iter().any(|open| state.to_lowercase().starts_with(open));
-    let speaks_against = |state: &&str| is_bad(state) || message.is_some() && is_open(state);
-    let state = texts(node, &STATES).map(|(_, state)| state).find(speaks_against);
+    let states = states(node).map(|((_, state), reason)| (state, reason.map(|(_, reason)| reason)));
+    let states = states.filter(|(state, reason)| is_bad(state) || reason.is_some() && is_open(state));
+    let state = states.min_by_key(|(_, reason)| reason.is_none());
+    let unready = text(&node.object, "/status/message").map(|message| ("NotReady", Some(message)));
+    let unready = unready.filter(|_| node.object.data["status"]["ready"] == false);
     let health = if let Some(found) = against {
         Health::said(State::Stuck, &found)
     } else {
-        let reason = state.or(is_unready.then_some("NotReady"))?;
+        let (reason, message) = state.or(unready)?;
         Health::new(State::Stuck, reason, message.unwrap_or_default())
     };
     (node.health.state == State::Present).then_some(health)

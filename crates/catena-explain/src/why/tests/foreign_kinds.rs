@@ -321,6 +321,11 @@ fn an_object_that_reports_to_be_unwell_is_not_well_in_whatever_words() {
     for (status, reason) in [
         (json!({"health": {"status": "Degraded", "message": "as it says"}}), "Degraded"),
         (json!({"state": "error", "message": "as it says"}), "error"),
+        // The words about another state are about that.
+        (
+            json!({"health": {"status": "Degraded"}, "operationState": {"phase": "Failed", "message": "as it says"}}),
+            "Failed",
+        ),
         (json!({"ready": false, "message": "as it says"}), "NotReady"),
         (says("Healthy", "False", "QuorumLost"), "QuorumLost"),
         (says("ReconcileError", "True", "NoAccess"), "NoAccess"),
@@ -334,6 +339,7 @@ fn an_object_that_reports_to_be_unwell_is_not_well_in_whatever_words() {
         assert!(cause.advice.starts_with("follow the message"), "{reason}: {}", cause.advice);
     }
     for status in [
+        json!({"health": {"status": "Healthy"}, "operationState": {"phase": "Succeeded", "message": "synced"}}),
         says("ScaledToZero", "False", "NotScaledToZero"),
         says("ScalingActive", "False", "ScalingDisabled"),
         says("Healthy", "True", "Healthy"),
