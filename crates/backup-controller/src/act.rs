@@ -169,8 +169,10 @@ impl Executor {
         };
         self.memory.note_told(id.uid, status.clone());
         // The kit reports the failures from which it backs off.
-        let before = held.and_then(|held| held.status.as_ref()).map(|status| (status.state, status.attempt));
-        if before != Some((status.state, status.attempt)) && status.state != State::Blocked {
+        let is_unclear = |status: &BackupStatus| status.reason == reason::BACKUP_UNCLEAR;
+        let news = |status: &BackupStatus| (status.state, status.attempt, is_unclear(status));
+        let before = held.and_then(|held| held.status.as_ref()).map(news);
+        if before != Some(news(status)) && status.state != State::Blocked {
             let backup = status.backup.as_deref().unwrap_or("the backup");
             let note = format!("{backup}: {}", status.message);
             let event = match status.state {
@@ -181,9 +183,7 @@ impl Executor {
                     Events::warning(reason::BACKUP_FAILED, &note)
                 }
                 State::Failed | State::Overdue => Events::warning(reason::BACKUP_OVERDUE, &note),
-                _ if status.reason == reason::BACKUP_UNCLEAR => {
-                    Events::warning(reason::BACKUP_UNCLEAR, &note)
-                }
+                _ if is_unclear(status) => Events::warning(reason::BACKUP_UNCLEAR, &note),
                 _ => Events::normal(reason::BACKUP_RUNNING, &note),
             };
             let secondary = held.and_then(Held::last_backup);

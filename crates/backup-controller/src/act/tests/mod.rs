@@ -232,6 +232,16 @@ async fn an_event_about_a_backup_names_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn that_the_outcome_of_a_running_backup_cannot_be_told_is_news() {
+    let mut observed = observed();
+    observed.held.as_mut().unwrap().status = Some(status(State::BackingUp));
+    let unclear = BackupStatus { reason: "BackupUnclear".into(), ..status(State::BackingUp) };
+    let hold = Action::Hold { status: unclear, tell: true, again: Duration::from_secs(30) };
+    assert_eq!(act_on(&observed, hold, &[Answer::Done]).await.told, ["BackupUnclear"]);
+    assert_eq!(act_on(&observed, tell(State::BackingUp), &[Answer::Done]).await.told, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_without_a_namespace_is_written_without_one() {
     let settings = settings(TEMPLATE, "backups");
     let observed = held(&settings, &target(""), Situation::Absent { attempt: 1, backup: backup() });
