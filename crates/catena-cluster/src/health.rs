@@ -232,7 +232,7 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
     }
     let late = is("Progressing", "False").filter(|late| late.reason == "ProgressDeadlineExceeded");
     let stalled = || ["Stalled", "ReplicaFailure"].iter().find_map(|type_| is(type_, "True"));
-    if let Some(stuck) = late.or_else(stalled) {
+    if let Some(stuck) = late.or_else(stalled).or_else(|| is("NamesAccepted", "False")) {
         return Some(Health::said(State::Stuck, stuck));
     }
     if let Some(ready) = ["Ready", "Available", "Established"].iter().find_map(|type_| find(type_)) {

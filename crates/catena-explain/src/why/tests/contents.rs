@@ -1,6 +1,6 @@
 //! Terminating namespaces and definitions with remaining contents.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::scene::*;
 
@@ -63,6 +63,29 @@ fn a_namespace_that_waits_for_an_api_without_a_server() {
     assert!(cause.meaning.contains("an API that does not answer"), "{}", cause.meaning);
     assert!(cause.advice.contains("delete its APIService"), "{}", cause.advice);
     assert_eq!(cause.message, message);
+}
+
+#[test]
+fn a_definition_is_judged_by_its_names() {
+    let told = |accepted: Value, established: Value| {
+        let body = json!({"status": {"conditions": [accepted, established]}});
+        let name = "widgets.example.com";
+        let definition = object("apiextensions.k8s.io/v1", "CustomResourceDefinition", name, None, body);
+        explained(&format!("CustomResourceDefinition/{name}"), &[definition], &calm())
+    };
+    let well = told(
+        condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+        condition("Established", "True", "InitialNamesAccepted", "the initial names have been accepted"),
+    );
+    assert_eq!(well, "CustomResourceDefinition/widgets.example.com is ready.\n");
+    let taken = told(
+        condition("NamesAccepted", "False", "ShortNamesConflict", "\"wd\" is already in use"),
+        condition("Established", "False", "NotAccepted", "not all names are accepted"),
+    );
+    assert!(
+        taken.contains("is not ready (ShortNamesConflict") && taken.contains("\"wd\" is already in use"),
+        "{taken}"
+    );
 }
 
 #[test]
