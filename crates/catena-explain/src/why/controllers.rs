@@ -33,6 +33,8 @@ pub struct Installation {
     pub pods: Option<(i64, i64)>,
     /// The first of its pods that has a trouble; of any pod, if its Lease is not renewed.
     pub trouble: Option<PodTrouble>,
+    /// Why its Deployment cannot create pods.
+    pub refusal: Option<String>,
     /// The labels of its pods.
     pub labels: BTreeMap<String, String>,
     /// Whether its Deployment has pods of an earlier state beside new ones.
@@ -83,12 +85,6 @@ impl Controllers {
         Self { seen, unseen }
     }
 
-    /// Whether there may be a Deployment of a controller: a Lease stays when a chart is uninstalled.
-    pub fn may_be_deployed(&self, controller: &str) -> bool {
-        let mut all = self.seen.iter().filter(|seen| seen.controller == controller);
-        self.unseen.is_some() || all.any(|seen| seen.pods.is_some())
-    }
-
     /// Whether a controller is running. Without its Lease, available pods prove it only if it is known to have none.
     pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
         let all = self.seen.iter().filter(|seen| seen.controller == controller);
@@ -121,8 +117,10 @@ impl Installation {
             return Some(format!("no {controller} is running: {why}"));
         };
         let told = &pod.told;
+        // That no pod is available says no more.
+        let why = if matches!(self.pods, Some((0, _))) { String::new() } else { format!("; {why}") };
         Some(if pod.runs {
-            format!("{controller} is running, but does not work: {told}; {why}")
+            format!("{controller} is running, but does not work: {told}{why}")
         } else {
             format!("{controller} does not start: {told}")
         })
@@ -137,8 +135,10 @@ impl Installation {
         let place = format!("{}/{}", self.namespace, self.name);
         match self.pods {
             Some((0, 0)) => return Some(format!("its Deployment {place} is scaled to 0")),
-            Some((0, wanted)) => {
-                return Some(format!("none of the {wanted} pods of its Deployment {place} is available"));
+            Some((0, _)) => {
+                let refusal = self.refusal.iter().map(|said| format!(", and none can be created: {said}"));
+                let refusal: String = refusal.collect();
+                return Some(format!("no pod of its Deployment {place} is available{refusal}"));
             }
             _ => {}
         }

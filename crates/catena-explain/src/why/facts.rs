@@ -30,14 +30,15 @@ impl Facts<'_> {
     pub fn not_running(&self, object: &Identity, controller: &str) -> Option<Cause> {
         let Verdict::Down(down) = self.verdict(controller) else { return None };
         let all = &self.surroundings.controllers;
-        let first = all.seen.iter().find(|seen| seen.controller == controller);
-        let scaled = first.filter(|seen| seen.pods == Some((0, 0)));
-        let case = match scaled {
-            Some(_) => "scaled to 0",
-            None if all.may_be_deployed(controller) => "not running",
+        let mut seen = all.seen.iter().filter(|seen| seen.controller == controller);
+        let deployed = seen.find(|seen| seen.pods.is_some());
+        let case = match deployed {
+            Some(seen) if seen.pods == Some((0, 0)) => "scaled to 0",
+            Some(_) => "not running",
+            None if all.unseen.is_some() => "not seen",
             None => "not installed",
         };
-        let (place, name) = scaled.map_or(("", ""), |seen| (&seen.namespace, &seen.name));
+        let (place, name) = deployed.map_or(("", ""), |seen| (&seen.namespace, &seen.name));
         let names =
             [("{controller}", controller), ("{down}", &down), ("{place}", place), ("{deployment}", name)];
         Some(Cause::with(object, NOT_RUNNING).in_case(case, &names))

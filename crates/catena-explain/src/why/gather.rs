@@ -107,9 +107,12 @@ pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Install
     for Deployment { metadata, spec, status } in deployments {
         let (wanted, status) = (spec.replicas.unwrap_or(1), status.unwrap_or_default());
         let updated = status.updated_replicas.unwrap_or(0);
+        let refused =
+            status.conditions.iter().flatten().find(|found| found.type_.as_deref() == Some("ReplicaFailure"));
         let seen = installation(&mut seen, &metadata);
         seen.pods = Some((status.available_replicas.unwrap_or(0).into(), wanted.into()));
         seen.labels = spec.selector.match_labels.unwrap_or_default();
+        seen.refusal = refused.and_then(|refused| refused.message.clone());
         seen.is_updating = updated != status.replicas.unwrap_or(0) || updated < wanted;
     }
     seen.into_values().collect()

@@ -33,7 +33,7 @@ fn in_the_first_seconds_the_controller_that_does_not_run_is_blamed() {
             objects: vec![deployment(new(unreported())), set(new(unreported()))],
             surroundings: without("basic-replicaset-controller"),
             says: "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because no basic-replicaset-controller is running",
-            advises: "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
+            advises: "see why: kubectl catena why deployment/shop-",
         },
         Scene {
             name: "its own controller does not run",
@@ -41,7 +41,7 @@ fn in_the_first_seconds_the_controller_that_does_not_run_is_blamed() {
             objects: vec![deployment(new(unreported()))],
             surroundings: without("basic-deployment-controller"),
             says: "BasicDeployment/web is not reconciled, because no basic-deployment-controller is running",
-            advises: "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
+            advises: "see why: kubectl catena why deployment/shop-",
         },
         Scene {
             name: "both run, and the pods start",
@@ -332,13 +332,22 @@ fn a_controller_whose_pod_runs_is_told_with_what_holds_it() {
         objects: objects(),
         surroundings,
         says,
-        advises: "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
+        advises: "see why: kubectl catena why deployment/shop-basic-replicaset-controller -n catena-system, and its logs: kubectl -n catena-system logs deployment/",
     };
+    let mut unmade = sets(0, stale, trouble("", true));
+    let seen = unmade.controllers.seen.last_mut().unwrap();
+    let refusal = "pods \"sets-\" is forbidden: error looking up service account catena-system/sets: serviceaccount \"sets\" not found";
+    (seen.trouble, seen.refusal) = (None, Some(refusal.to_owned()));
     let mut scenes = vec![
         scene(
             "not ready for a watch",
             sets(0, stale, trouble("is running, but not ready (NotReady)", true)),
-            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because basic-replicaset-controller is running, but does not work: its pod catena-system/sets-abc is running, but not ready (NotReady), and says: the kind Widget is not served",
+            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because basic-replicaset-controller is running, but does not work: its pod catena-system/sets-abc is running, but not ready (NotReady), and says: the kind Widget is not served (ControllerNotRunning",
+        ),
+        scene(
+            "no pod for want of a ServiceAccount",
+            unmade,
+            "BasicDeployment/web is not ready: BasicReplicaSet/web is not reconciled, because no basic-replicaset-controller is running: no pod of its Deployment catena-system/shop-basic-replicaset-controller is available, and none can be created: pods \"sets-\" is forbidden: error looking up service account catena-system/sets: serviceaccount \"sets\" not found (ControllerNotRunning",
         ),
         scene(
             "a stale Lease",
@@ -471,7 +480,7 @@ fn a_command_of_another_project_is_not_bound_while_command_binder_does_not_run()
             true,
             without("command-binder"),
             "Polish/p1 is not reconciled, because no command-binder is running: its Lease catena-system/shop-command-binder was last renewed 6m ago, by command-binder-abc (ControllerNotRunning).",
-            "kubectl get deployments --all-namespaces --selector app.kubernetes.io/part-of=catena",
+            "see why: kubectl catena why deployment/shop-",
         ),
         scene(
             "it is not installed",

@@ -277,7 +277,7 @@ fn a_controller_that_is_not_running() {
     assert!(advises(&nothing).contains(installs), "{}", advises(&nothing));
     // A chart leaves the Lease of its controller behind.
     let mut uninstalled = without("basic-deployment-controller");
-    assert!(advises(&uninstalled).starts_with("find its Deployment"), "{}", advises(&uninstalled));
+    assert!(advises(&uninstalled).starts_with("see why: kubectl catena why"), "{}", advises(&uninstalled));
     uninstalled.controllers.seen.iter_mut().for_each(|seen| seen.pods = None);
     assert!(advises(&uninstalled).contains(installs), "{}", advises(&uninstalled));
     let mut scaled = calm();
