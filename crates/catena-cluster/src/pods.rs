@@ -47,7 +47,9 @@ pub fn health(pod: &DynamicObject) -> Health {
         Some(gated) => (GATED, gated.message.as_str()),
         None => (&*problem.reason, &*problem.message),
     };
-    let end = last_run(pod, reason).or_else(|| end(pod, reason)).unwrap_or_default();
+    let waits = |container: &&Value| container["state"]["waiting"]["reason"] == reason;
+    let last = containers(pod).find(waits).and_then(last_run).map(|last| format!("; {last}"));
+    let end = last.or_else(|| end(pod, reason)).unwrap_or_default();
     let message = format!("{said}{end}");
     let since = Some(problem.since).filter(|since| *since != jiff::Timestamp::default());
     Health::new(state, reason, message).since(since)
@@ -58,14 +60,14 @@ fn containers(pod: &DynamicObject) -> impl Iterator<Item = &Value> {
     list(pod, "/status/containerStatuses").chain(list(pod, "/status/initContainerStatuses"))
 }
 
-/// The end of the last run of the container that waits for this reason.
-fn last_run(pod: &DynamicObject, reason: &str) -> Option<String> {
-    let container = containers(pod).find(|container| container["state"]["waiting"]["reason"] == reason)?;
+/// The end of the last run of a container.
+#[must_use]
+pub fn last_run(container: &Value) -> Option<String> {
     let ended = container.pointer("/lastState/terminated")?;
     let reason = ended["reason"].as_str().unwrap_or_default();
     let code = ended["exitCode"].as_i64().unwrap_or_default();
     let words = words(ended).unwrap_or_default();
-    Some(format!("; its last run exited with {reason}, exit code {code}{words}"))
+    Some(format!("its last run exited with {reason}, exit code {code}{words}"))
 }
 
 /// The last words of the container whose failure is the reason, and that is not started again.

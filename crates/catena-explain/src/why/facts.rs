@@ -58,6 +58,8 @@ pub struct Surroundings {
     pub related: Related,
     /// Warnings about objects of the namespace, the newest last.
     pub warnings: Vec<Warning>,
+    /// The Event about an image that is being pulled, for the first pod that starts.
+    pub pulling: Vec<Warning>,
     /// The remark about the owner of the asked object, if it is missing.
     pub lost_owner: Option<String>,
     /// The target of the asked command, if it is missing.
@@ -76,7 +78,7 @@ pub struct Surroundings {
     pub is_incomplete: bool,
 }
 
-/// An Event of type Warning.
+/// An Event, mostly of type Warning.
 #[derive(Clone, Debug, Default)]
 pub struct Warning {
     /// The uid of the object that it is about.

@@ -161,6 +161,15 @@ fn told_time(date: &str, now: Timestamp) -> Option<Timestamp> {
     Some(if now.duration_since(told).abs() > RESOLUTION_OF_DATES { told } else { now })
 }
 
+/// The Event about an image that is being pulled for a pod, unless its kubelet has told something since.
+pub async fn pulling(cluster: &Cluster, pod: &Node) -> Option<Warning> {
+    let about = format!("involvedObject.uid={},type=Normal", pod.identity.uid);
+    let about = ListParams::default().fields(&about);
+    let told: Vec<Event> = cluster.all(pod.identity.namespace.as_deref(), about).await.ok()?;
+    let last = told.into_iter().map(warnings::warning).max_by_key(|event| event.at);
+    last.filter(|event| event.reason == "Pulling")
+}
+
 /// Finds out whether a pod of each controller holds its Lease, and the trouble of one that does not do its work, as far as its
 /// pods may be read: in one request for each namespace.
 async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation], now: Timestamp) {

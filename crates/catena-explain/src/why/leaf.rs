@@ -1,8 +1,6 @@
 //! The cause that lies with an object itself, in its own words or in those of a Warning about it.
 
-use std::ops::RangeInclusive;
-
-use catena_cluster::{State, condition, conditions, last_words, list, text};
+use catena_cluster::{State, condition, conditions, last_run, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -16,8 +14,6 @@ const UNKNOWN_GRACE: SignedDuration = SignedDuration::from_mins(1);
 
 /// After this time, the kubelet restarts a container at once again.
 const RECOVERY: SignedDuration = SignedDuration::from_mins(10);
-/// The exit codes with which a container reports an error; a higher one is that of a signal.
-const ERRORS: RangeInclusive<i64> = 1..=128;
 
 /// The cause at an object that is not well.
 pub fn own(node: &Node, facts: &Facts) -> Cause {
@@ -61,33 +57,35 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     {
         return cause;
     }
-    let mut current = warnings::current(node, facts);
-    // Of a container that was killed, the warning about the probe or the hook that failed has the problem.
-    let is_killed = health.reason == "CrashLoopBackOff" && !has_failed_itself(node);
-    let warning = if is_killed {
-        current.find(|warning| {
+    // A container is killed for a probe or a hook, and cannot be pulled without its Secret: only a warning tells.
+    let is_deeper = |warning: &&Warning| match health.reason.as_str() {
+        "CrashLoopBackOff" if !has_failed_itself(node) => {
             warning.reason == "FailedPostStartHook"
                 || reasons::gatekeeper(&node.identity, &warning.message).is_some()
-        })
-    } else {
-        current.next()
+        }
+        "ErrImagePull" | "ImagePullBackOff" => warning.reason == "FailedToRetrieveImagePullSecret",
+        _ => false,
     };
-    // For a pod that merely is not ready, the last warning has the problem that its kubelet met.
-    let is_vague = is_killed || matches!(health.reason.as_str(), "NotReady" | "Starting");
-    let (reason, message) = match warning {
-        Some(warning) if is_killed => (&health.reason, format!("{}\n{}", health.message, warning.message)),
-        Some(warning) if is_vague => (&health.reason, warnings::after(&warning.message, node, facts)),
-        Some(warning) if health.message.is_empty() => (&warning.reason, warning.message.clone()),
-        _ => (&health.reason, health.message.clone()),
-    };
-    let has_row = |warning: &&Warning| reasons::describe_of(&node.identity, &warning.reason).is_some();
-    let reason = match warning.filter(|_| is_vague).filter(has_row) {
-        Some(warning) => &warning.reason,
-        _ if reason.is_empty() => "NotReady",
-        _ => reason,
-    };
-    let mut cause =
-        at_container(Cause::reported(&node.identity, reason, &message).since(health.since), node, facts.now);
+    let deeper = warnings::current(node, facts).find(is_deeper);
+    let warning = deeper.or_else(|| warnings::current(node, facts).next());
+    // For a pod that merely is not ready, a warning has the problem that its kubelet met.
+    let is_vague = deeper.is_some() || matches!(health.reason.as_str(), "NotReady" | "Starting");
+    let has_row = |warning: &Warning| reasons::describe_of(&node.identity, &warning.reason).is_some();
+    let pulls = facts.surroundings.pulling.iter().find(|pulls| pulls.about == node.identity.uid);
+    let message = pulls.map_or(&health.message, |pulls| &pulls.message);
+    let (mut reason, mut message) = (&health.reason, message.clone());
+    if let Some(warning) = warning.filter(|_| is_vague || message.is_empty()) {
+        message = if deeper.is_some() { message + "\n" } else { String::new() } + &warning.message;
+        if !is_vague || has_row(warning) {
+            reason = &warning.reason;
+        }
+    }
+    let reason = if reason.is_empty() { "NotReady" } else { reason };
+    let mut cause = Cause::reported(&node.identity, reason, &message).since(health.since);
+    if is_vague && deeper.is_none() {
+        cause.message = warnings::after(&message, node, facts);
+    }
+    cause = at_container(cause, node, facts.now);
     if let Some(warning) = warning.filter(|_| cause.advice.is_empty() || cause.is_progress) {
         // What somebody warns of is no mere progress.
         if !message.contains(&warning.message) {
@@ -102,12 +100,16 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     cause
 }
 
-/// Whether a container of a pod reported an error when it ended.
+/// Whether a container of a pod failed by itself when it ended.
 fn has_failed_itself(pod: &Node) -> bool {
     let all = list(&pod.object, "/status/initContainerStatuses")
         .chain(list(&pod.object, "/status/containerStatuses"));
-    let mut codes = all.filter_map(|container| container.pointer("/lastState/terminated/exitCode")?.as_i64());
-    codes.any(|code| ERRORS.contains(&code))
+    all.filter_map(|container| container.pointer("/lastState/terminated")).any(is_own_failure)
+}
+
+/// Whether the exit code of a container is an error of its own, and not that of a kubelet that ended it (SIGKILL, SIGTERM).
+fn is_own_failure(ended: &Value) -> bool {
+    ended["exitCode"].as_i64().is_some_and(|code| !matches!(code, 0 | 137 | 143))
 }
 
 /// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
@@ -136,25 +138,33 @@ fn usual(node: &Node, facts: &Facts) -> &'static str {
     }
 }
 
-/// The cause that a pod reports, with the container that keeps it from serving: its name where a pod has several, and the
-/// memory limit that it exceeds.
+/// The cause that a pod reports, with the container that keeps it from serving: its name where a pod has several, the memory limit
+/// that it exceeds, and the init container that the others wait for.
 fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
     let list = |pointer: &str| list(&pod.object, pointer);
+    let specs: Vec<_> = list("/spec/initContainers").chain(list("/spec/containers")).collect();
+    let spec_of = |container: &Value| specs.iter().find(|spec| spec["name"] == container["name"]);
     let of_init = list("/status/initContainerStatuses").map(|container| (container, true));
     let all: Vec<_> =
         list("/status/containerStatuses").map(|container| (container, false)).chain(of_init).collect();
     let first = |is_it: fn(&Value) -> bool| all.iter().find(|(container, _)| is_it(container));
     let again = || all.iter().find(|(container, _)| fails_again(container, now));
     let Some(&(container, is_init)) = first(cannot_start).or_else(|| first(has_failed)).or_else(again) else {
-        return cause;
+        let initializes = |(container, is_init): &&(&Value, bool)| {
+            let is_sidecar = spec_of(container).is_some_and(|spec| spec["restartPolicy"] == "Always");
+            *is_init
+                && container["state"]["running"].is_object()
+                && !(is_sidecar && container["started"] == true)
+        };
+        let running = all.iter().find(initializes).filter(|_| cause.is_progress);
+        let Some(name) = running.and_then(|(container, _)| container["name"].as_str()) else { return cause };
+        return cause.in_case("init container", &[("{container}", name)]);
     };
     let runs = container["state"]["running"].is_object();
-    if let Some(row) = reasons::describe("CrashLoopBackOff").filter(|_| runs) {
-        let said = container.pointer("/lastState/terminated/message");
-        if let Some(said) = said.and_then(|said| last_words(said.as_str()?)) {
-            cause.message = format!("its last run said: {said}\n{}", cause.message);
-        }
-        cause = Cause { is_progress: false, ..cause.meaning(&row.meaning).advice(&row.remedy) };
+    if let Some(said) = last_run(container).filter(|_| runs) {
+        let Cause { meaning, advice, .. } = Cause::reported(&pod.identity, "CrashLoopBackOff", &said);
+        let message = format!("{said}\n{}", cause.message);
+        cause = Cause { meaning, advice, message, is_progress: false, ..cause };
     }
     let name = container["name"].as_str().unwrap_or_default();
     let is_one_of_several = is_init || list("/spec/containers").count() > 1;
@@ -166,9 +176,7 @@ fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
     let state = if ends_again { "lastState" } else { "state" };
     let is_killed = container[state]["terminated"]["reason"] == "OOMKilled";
     if let Some(row) = reasons::describe("OOMKilled").filter(|_| is_killed) {
-        let specs = list("/spec/initContainers").chain(list("/spec/containers"));
-        let spec = specs.into_iter().find(|spec| spec["name"] == name);
-        let limit = spec.and_then(|spec| spec.pointer("/resources/limits/memory")?.as_str());
+        let limit = spec_of(container).and_then(|spec| spec.pointer("/resources/limits/memory")?.as_str());
         let limit = limit.map_or_else(String::new, |limit| format!(" of {limit}"));
         let container = if is_one_of_several { format!(" (container {name})") } else { String::new() };
         cause.meaning = format!("{}{limit}{container}", row.meaning);
@@ -191,7 +199,6 @@ fn fails_again(container: &Value, now: Timestamp) -> bool {
     let started = container.pointer("/state/running/startedAt").and_then(|at| at.as_str()?.parse().ok());
     let is_new = started.is_some_and(|started| now.duration_since(started) < RECOVERY);
     let ended = &container["lastState"]["terminated"];
-    let has_failed = ended["exitCode"].as_i64().is_some_and(|code| ERRORS.contains(&code));
     let is_unready = container["ready"] != true && container["restartCount"].as_i64() > Some(2);
-    is_new && is_unready && (has_failed || ended["reason"] == "OOMKilled")
+    is_new && is_unready && (is_own_failure(ended) || ended["reason"] == "OOMKilled")
 }

@@ -23,7 +23,7 @@ const MAX_CONTENTS: usize = 4;
 
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundings: &mut Surroundings) {
-    let Surroundings { related, gaps, namespace, warnings, .. } = surroundings;
+    let Surroundings { related, gaps, namespace, warnings, pulling, .. } = surroundings;
     let is_in_chain = |named: &Identity| top.all().any(|node| node.identity.is_named_by(named));
     let mut newest = named(&[asked, top]);
     for _ in 0..MAX_STEPS {
@@ -44,6 +44,10 @@ pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundi
         let read = gather::warnings(cluster, Some(place)).await;
         let what = format!("Events in {place}");
         warnings.extend(first_of(read, &what, gaps));
+    }
+    let starts = |pod: &&Node| pod.health.reason == "Starting" && edges::node_of(pod).is_some();
+    if let Some(pod) = top.all().find(starts) {
+        pulling.extend(gather::pulling(cluster, pod).await);
     }
     if top.all().any(edges::needs_nodes) {
         related.nodes = all(cluster, ("", "nodes"), None, gaps).await;

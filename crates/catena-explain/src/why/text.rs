@@ -67,6 +67,7 @@ pub fn with_names(advice: &str, object: &Identity) -> String {
     let group = object.group();
     let dot = if group.is_empty() { "" } else { "." };
     let whole = format!("{}{dot}{group}/{}", object.kind.to_lowercase(), object.name);
+    let advice = advice.replace("{node}", "node/NODE");
     advice.replace("{namespace}", &namespace).replace("{object}", &whole).replace("{name}", &object.name)
 }
 

@@ -20,10 +20,12 @@ const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
 const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
 /// Reasons of troubles that are over once a container of the pod has started.
 const OF_START: [&str; 3] = ["FailedAttachVolume", "FailedCreatePodSandBox", "FailedMount"];
+/// What a kubelet says of a volume for which it has waited, whatever keeps it.
+const UNMOUNTED: &str = "Unable to attach or mount volumes";
 
-/// The warnings about an object that may explain its present state, the newest first. One from before its last transition,
-/// or about content that was changed since, is of a trouble that is over, and so is one after which its reporter says
-/// something else.
+/// The warnings about an object that may explain its present state, the newest first, and behind them those that do not tell why.
+/// One from before its last transition, or about content that was changed since, is of a trouble that is over, and so is one
+/// after which its reporter says something else.
 pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f Warning> {
     let (since, changed, started) = (node.health.since, content_changed(node), last_start(node));
     let lead = if node.health.state == State::Ready { SignedDuration::ZERO } else { LEAD_TIME };
@@ -38,7 +40,9 @@ pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f
         None => true,
     };
     let about = facts.surroundings.warnings.iter().rev().filter(|warning| warning.about == node.identity.uid);
-    about.filter(is_current)
+    let mut current: Vec<&Warning> = about.filter(is_current).collect();
+    current.sort_by_key(|warning| warning.reason == "BackOff" || warning.message.starts_with(UNMOUNTED));
+    current.into_iter()
 }
 
 /// Whether the controller of ours that warned has reported on the object since, and gives other reasons. Those of other
@@ -114,12 +118,13 @@ pub fn warning(event: Event) -> Warning {
     let made = made.or_else(|| event.creation_timestamp().map(|time| time.0));
     let since = event.first_timestamp.as_ref().map(|time| time.0).or(made);
     let repeated = series.and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    let message = event.message.unwrap_or_default();
     let at = repeated.or_else(|| event.last_timestamp.as_ref().map(|time| time.0)).or(made);
     Warning {
         about: event.involved_object.uid.unwrap_or_default(),
         by: event.reporting_component.unwrap_or_default(),
         reason: event.reason.unwrap_or_default(),
-        message: event.message.unwrap_or_default(),
+        message: message.strip_prefix("(combined from similar events): ").unwrap_or(&message).to_owned(),
         count,
         since,
         at,

@@ -1,5 +1,6 @@
 //! Scenes of pods that cannot start or do not serve, and of writes that are refused.
 
+use catena_cluster::testing::serving as server;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
@@ -10,6 +11,8 @@ use super::{
 use crate::why::{
     answer::Answer,
     facts::{Surroundings, Warning},
+    gather::pulling,
+    read::alone,
 };
 
 const WEB: &str = "BasicDeployment/web";
@@ -180,6 +183,106 @@ fn a_crash_loop_is_told_with_the_last_words_of_the_container() {
 }
 
 #[test]
+fn the_exit_code_of_a_crash_loop_is_told_in_words() {
+    let back_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}});
+    for (code, reason, said, meaning) in [
+        (0, "Completed", "", "has a container that completes again and again"),
+        (139, "Error", "", "has a container that exits again and again with a segmentation fault"),
+        (137, "Error", "", "has a container that exits again and again, because a signal ends it"),
+        (143, "Error", "", "has a container that exits again and again, because a signal ends it"),
+        (1, "Error", "", "has a container that exits again and again"),
+        (255, "Error", "exec /srv/web: exec format error", "has a program for another architecture"),
+    ] {
+        let ended = json!({"terminated": {"reason": reason, "exitCode": code, "message": said}});
+        let cause = ask(WEB, &container(&back_off, &ended), &calm()).root_cause.unwrap();
+        assert!(cause.meaning.starts_with(meaning), "{code}: {}", cause.meaning);
+    }
+}
+
+#[test]
+fn a_pull_secret_that_does_not_exist_is_named_beside_the_refusal_of_the_registry() {
+    let missing = Warning {
+        about: "Pod/web-x".into(),
+        reason: "FailedToRetrieveImagePullSecret".into(),
+        message: "Unable to retrieve some image pull secrets (regcred); attempting to pull the image may not succeed."
+            .into(),
+        at: THEN.parse().ok(),
+        ..Warning::default()
+    };
+    let back_off =
+        Warning { reason: "BackOff".into(), message: "Back-off pulling image".into(), ..missing.clone() };
+    let surroundings = Surroundings { warnings: vec![missing, back_off], ..calm() };
+    let told =
+        |reason: &str, message: &str| ask(WEB, &waits(reason, message), &surroundings).root_cause.unwrap();
+    let refused = told("ErrImagePull", "failed to authorize: 401 Unauthorized");
+    assert_eq!(refused.meaning, "cannot pull its image, and has a pull secret that does not exist (regcred)");
+    assert!(refused.message.starts_with("failed to authorize: 401 Unauthorized\nUnable to"), "{refused:?}");
+    assert!(refused.advice.starts_with("create the pull secret in the namespace"), "{}", refused.advice);
+    let down = told("ImagePullBackOff", "unexpected status: 503 Service Unavailable");
+    assert!(down.meaning.contains("the registry does not answer"), "{}", down.meaning);
+    // An image that needs none may be on its way.
+    let starting = told("ContainerCreating", "");
+    assert_eq!((&*starting.meaning, &*starting.reason), ("is starting", "Starting"));
+}
+
+#[test]
+fn a_pod_whose_image_is_being_pulled_is_told_so() {
+    let pulling = Warning {
+        about: "Pod/web-x".into(),
+        reason: "Pulling".into(),
+        message: "Pulling image \"large:1\"".into(),
+        at: THEN.parse().ok(),
+        ..Warning::default()
+    };
+    let surroundings = Surroundings { pulling: vec![pulling], ..calm() };
+    let cause = ask(WEB, &waits("ContainerCreating", ""), &surroundings).root_cause.unwrap();
+    assert_eq!((&*cause.meaning, cause.is_progress), ("is pulling its image (large:1)", true));
+}
+
+#[tokio::test]
+async fn the_event_about_a_pull_counts_until_the_kubelet_tells_something_else() {
+    let told = async |reasons: &'static [&str]| {
+        let (cluster, requests) = server(move |uri| {
+            let event = |(number, reason): (usize, &&str)| {
+                let at = format!("2026-01-01T00:00:0{number}Z");
+                json!({"metadata": {"name": number.to_string()}, "involvedObject": {}, "reason": reason, "lastTimestamp": at})
+            };
+            let items: Vec<_> = reasons.iter().enumerate().map(event).collect();
+            uri.contains("/events?")
+                .then(|| json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
+        });
+        let pod = alone(waiting("web-x", "ContainerCreating", "")).unwrap();
+        let pulls = pulling(&cluster, &pod).await.is_some();
+        assert!(
+            requests.lock().unwrap()[0].contains("involvedObject.uid%3DPod%2Fweb-x%2Ctype%3DNormal"),
+            "{requests:?}"
+        );
+        pulls
+    };
+    assert!(told(&["Scheduled", "Pulling"]).await);
+    assert!(!told(&["Scheduled", "Pulling", "Pulled"]).await);
+    assert!(!told(&[]).await);
+}
+
+#[test]
+fn the_init_container_that_a_pod_waits_for_is_named_with_its_logs() {
+    let running =
+        |name: &str, started: bool| json!({"name": name, "started": started, "state": {"running": {}}});
+    let told = |statuses: Value| {
+        let mut pod = pod("web-x", json!({"phase": "Pending", "initContainerStatuses": statuses}));
+        let inits = json!([{"name": "proxy", "restartPolicy": "Always"}, {"name": "migrate"}]);
+        pod.data["spec"] = json!({"nodeName": "n1", "initContainers": inits});
+        ask(WEB, &blocked_by_pod(pod, "NotReady"), &calm()).root_cause.unwrap()
+    };
+    let migrates = told(json!([running("proxy", true), running("migrate", true)]));
+    assert_eq!(migrates.meaning, "waits for its init container migrate");
+    assert_eq!(migrates.advice, "see what it does: kubectl -n shop logs web-x --container migrate");
+    assert!(migrates.is_progress);
+    assert_eq!(told(json!([running("proxy", true)])).meaning, "is starting");
+    assert_eq!(told(json!([running("proxy", false)])).meaning, "waits for its init container proxy");
+}
+
+#[test]
 fn a_container_that_fails_again_and_again_is_told_so_also_while_it_runs() {
     let told = |list: &str, started: &str, last: Value| {
         let container = json!({
@@ -208,7 +311,9 @@ fn a_container_that_fails_again_and_again_is_told_so_also_while_it_runs() {
         let crashes = told(list, "2026-01-01T00:09:30Z", error.clone());
         assert_eq!(crashes.meaning, "has a container that exits again and again");
         assert!(
-            crashes.message.starts_with("its last run said: no database at db:5432\nBack-off"),
+            crashes.message.starts_with(
+                "its last run exited with Error, exit code 1, and said: no database at db:5432\nBack-off"
+            ),
             "{crashes:?}"
         );
         assert!(crashes.advice.ends_with(advice) && !crashes.is_progress, "{crashes:?}");
@@ -271,6 +376,11 @@ fn each_refusal_has_a_sentence_and_an_advice_of_its_own() {
             "pods \"x\" is forbidden: minimum memory usage per Container is 1Gi, but request is 16Mi",
             "BasicDeployment/web is refused by a LimitRange",
             "describe limitranges",
+        ),
+        (
+            "Pod \"web-x\" is rejected: spec.containers[0].resources.requests: Invalid value: \"2\": must be less than or equal to cpu limit of 500m",
+            "BasicDeployment/web asks for more than its limit (cpu)",
+            "the default of a LimitRange",
         ),
         (
             "pods \"x\" is forbidden: error looking up service account shop/w: serviceaccount \"w\" not found",

@@ -117,6 +117,7 @@ fn line(row: &Row) -> String {
         .replace("{target}", "KIND/NAME")
         .replace("{name}", "NAME")
         .replace("{template}", "the pod template")
+        .replace("{node}", "node/NODE")
         .replace('<', "&lt;");
     format!("| {first} | {}{more} | {remedy} |\n", row.meaning)
 }

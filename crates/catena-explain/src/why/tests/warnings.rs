@@ -70,21 +70,31 @@ fn an_object_without_a_status_is_shown_with_its_warnings() {
 }
 
 #[test]
-fn a_warning_without_the_cause_does_not_hide_the_other_that_has_it() {
+fn a_warning_that_something_timed_out_does_not_hide_the_older_one_that_tells_why() {
     let conditions = [condition("PodScheduled", "True", "", ""), condition("Ready", "False", "", "")];
     let creating = pod("web-x", json!({"phase": "Pending", "conditions": conditions}));
     let surroundings = warned(
         "Pod/web-x",
         &[
-            ("FailedAttachVolume", "Multi-Attach error"),
-            ("FailedMount", "timed out waiting for the condition"),
+            (
+                "FailedAttachVolume",
+                "Multi-Attach error for volume \"pvc-0a1b\" Volume is already used by pod(s) csi-old-7d9c",
+            ),
+            (
+                "FailedMount",
+                "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition",
+            ),
         ],
     );
     let cause = ask(WEB, &blocked_by_pod(creating, "NotReady"), &surroundings).root_cause.unwrap();
-    assert_eq!(cause.reason, "FailedMount");
+    assert_eq!(cause.reason, "FailedAttachVolume");
+    assert_eq!(cause.meaning, "needs a volume that is still attached to another node (pvc-0a1b)");
     let lines: Vec<_> = cause.message.lines().collect();
-    let second = "Warning FailedAttachVolume (quota-operator, 3m ago): Multi-Attach error";
-    assert_eq!(lines, ["timed out waiting for the condition", second]);
+    assert!(lines[0].ends_with("csi-old-7d9c"), "{lines:?}");
+    assert!(
+        lines[1].starts_with("Warning FailedMount (quota-operator, 3m ago): Unable to attach"),
+        "{lines:?}"
+    );
 }
 
 #[test]
