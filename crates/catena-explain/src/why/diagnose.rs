@@ -6,7 +6,7 @@ use catena_terminal::age;
 use serde_json::Value;
 
 use super::{
-    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, edges, objects,
+    Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, edges, failed, objects,
     placement, settings, text as words, unreported, updates, walk, warnings,
 };
 use crate::{Node, dependents::labels_at};
@@ -128,6 +128,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
     let kept = kept.filter(|kept| cause.is_none_or(|cause| cause.object != kept.object));
     remarks.extend(kept.map(|kept| format!("{} {}", kept.object, kept.meaning)));
     remarks.extend(placement::remarks(facts));
+    remarks.extend(failed::remarks(facts, cause));
     remarks.extend(deletion::remarks(facts, cause));
     remarks.extend(settings::remarks(facts, cause));
     remarks.extend(unreported::updating(facts));

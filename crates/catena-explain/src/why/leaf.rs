@@ -4,7 +4,7 @@ use catena_cluster::{State, condition, conditions, last_run, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Cause, Facts, Warning, controllers, edges, placement, reasons, warnings};
+use super::{Cause, Facts, Warning, controllers, edges, failed, placement, reasons, warnings};
 use crate::Node;
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
@@ -28,6 +28,9 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
         }
         ("", "Pod") if edges::needs_nodes(node) => {
             placement::unschedulable(node, &facts.surroundings.related.nodes)
+        }
+        ("", "Pod") if node.health.state == State::Failed => {
+            failed::among_others(words(node, facts), node, facts)
         }
         ("", "PersistentVolumeClaim") => placement::unbound_claim(node, facts),
         ("", "Node") => placement::node_trouble(node).unwrap_or_else(|| words(node, facts)),

@@ -12,6 +12,7 @@ mod diagnose;
 mod edges;
 mod explanation;
 mod facts;
+mod failed;
 mod gather;
 mod leaf;
 mod objects;

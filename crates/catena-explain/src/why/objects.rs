@@ -1,12 +1,14 @@
 //! Questions about an object and those below it: whether it is a command, and whether it is well. Readiness is a claim, which is
 //! compared with the numbers of the same object and with its pods.
 
+use std::collections::HashSet;
+
 use catena_api::{command::BOUND, keys};
 use catena_cluster::{Health, Identity, State, condition, conditions, replicas, run_record, text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ManagedFieldsEntry};
 use kube::ResourceExt;
 
-use super::{Facts, command::RUNNER, reasons};
+use super::{Facts, command::RUNNER, failed, reasons};
 use crate::{Finalizer, Node};
 
 /// The controller that binds commands.
@@ -43,7 +45,7 @@ pub fn contradiction(node: &Node, facts: &Facts) -> Option<String> {
         || node.children.iter().any(is_below);
     let ready = ready_pods(node);
     (!facts.surroundings.is_incomplete && counts_pods && ready < wanted)
-        .then(|| format!("reports that {wanted} replicas serve, but {ready} of its pods are ready"))
+        .then(|| format!("reports that all replicas serve ({wanted}), but {ready} of its pods are ready"))
 }
 
 /// The child that the status of a BasicDeployment names, if it is none of its dependents.
@@ -71,7 +73,7 @@ fn pods(node: &Node) -> impl Iterator<Item = &Node> {
 }
 
 /// Whether each replica of a kind is a pod.
-fn owns_pods(identity: &Identity) -> bool {
+pub fn owns_pods(identity: &Identity) -> bool {
     matches!(
         (identity.group(), identity.kind.as_str()),
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
@@ -142,8 +144,10 @@ pub fn conditions_told(node: &Node) -> impl Iterator<Item = String> {
     let telling = conditions(&node.object)
         .into_iter()
         .filter(move |found| if found.status == "True" { is_bad(&found.type_) } else { says_no_more });
+    let mut told = HashSet::new();
     // An autoscaler says so of each target that runs.
     let telling = telling.filter(|found| found.type_ != "ScaledToZero");
+    let telling = telling.filter(move |found| told.insert((found.reason.clone(), found.message.clone())));
     telling.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
         let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
         format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
@@ -211,6 +215,12 @@ pub fn path_to<'n>(node: &'n Node, is_wanted: &dyn Fn(&Node) -> bool) -> Option<
     Some([vec![node], way_to(node, is_wanted)?].concat())
 }
 
+/// The object that one belongs to.
+pub fn above<'n>(node: &Node, facts: &Facts<'n>) -> Option<&'n Node> {
+    let is_above = |above: &&Node| above.children.iter().any(|below| below.identity.uid == node.identity.uid);
+    facts.top.all().find(is_above)
+}
+
 /// The place of the template from which a pod, or each pod of an object, is made: that of the object above all others.
 pub fn template_of(node: &Node, facts: &Facts) -> String {
     let mut tops = std::iter::once(facts.top).chain(&facts.surroundings.related.found);
@@ -253,7 +263,7 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
     let mut children: Vec<&Node> = node
         .children
         .iter()
-        .filter(|child| !is_command(child) && !is_replaced(child, node))
+        .filter(|child| !is_command(child) && !failed::is_replaced(child, node, facts))
         .filter(|child| {
             let is_open = !child.health.state.is_healthy() || has_unhealthy_dependents(child);
             is_open || complaint(child).is_some() || contradiction(child, facts).is_some()
@@ -261,19 +271,4 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
         .collect();
     children.sort_by_key(rank);
     children.into_iter()
-}
-
-/// Whether an object has failed and its owner has made another one: it can be left for weeks.
-fn is_replaced(child: &Node, owner: &Node) -> bool {
-    let failed_at = child.health.since.or(child.created);
-    let of = (owner.identity.group(), owner.identity.kind.as_str());
-    let has_tries = matches!(of, ("batch", "Job") | ("argoproj.io", "Rollout"));
-    // Of others, what serves may be one more, such as the pod of an operator that was scaled up.
-    let is_next = |other: &Node| {
-        let is_later = other.identity.kind == child.identity.kind && other.created > failed_at;
-        is_later && (has_tries || other.health.state != State::Ready)
-    };
-    child.health.state == State::Failed
-        && (matches!(of, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"))
-            || owner.children.iter().any(is_next))
 }

@@ -27,8 +27,7 @@ pub fn withheld(set: &Node) -> Option<Cause> {
 
 /// The cause of a pod that its set replaces only once it is ready, which a former template may prevent for ever.
 fn of_former(cause: &Cause, pod: &Node, facts: &Facts) -> Option<Cause> {
-    let way = objects::path_to(facts.top, &|node| node.identity.uid == pod.identity.uid)?;
-    let set = way.iter().rev().nth(1).filter(|set| set.identity.group() == "apps")?;
+    let set = objects::above(pod, facts).filter(|set| set.identity.group() == "apps")?;
     let present = text(&set.object, "/status/updateRevision")?;
     let is_former = pod.object.labels().get("controller-revision-hash").is_some_and(|of| of != present);
     let is_parallel = text(&set.object, "/spec/podManagementPolicy") == Some("Parallel");

@@ -377,7 +377,8 @@ fn the_words_of_an_object_that_a_finalizer_keeps_are_told() {
         ..Warning::default()
     };
     let synced = condition("Synced", "False", "BucketNotEmpty", "delete its objects first");
-    let status = json!({"conditions": [synced, condition("Ready", "True", "Available", "")]});
+    let again = condition("Progressing", "False", "BucketNotEmpty", "delete its objects first");
+    let status = json!({"conditions": [synced, condition("Ready", "True", "Available", ""), again]});
     let bucket = deleted(json!({"status": status}), held("finalizer.example.com"));
     let bucket = object("s3.example.com/v1", "Bucket", "logs", None, bucket);
     let surroundings = Surroundings { warnings: vec![warning], ..calm() };

@@ -40,12 +40,12 @@ fn an_object_is_called_ready_only_if_as_many_pods_are() {
     let well = [deployment(ready()), set(ready())];
     let gone = ask_exactly(WEB, &well, &calm());
     assert_eq!((gone.well, gone.exit_code()), (false, 5));
-    let expected = "BasicDeployment/web is not ready: BasicReplicaSet/web reports that 3 replicas serve, but 0 of its pods are ready (StatusContradictory";
+    let expected = "BasicDeployment/web is not ready: BasicReplicaSet/web reports that all replicas serve (3), but 0 of its pods are ready (StatusContradictory";
     assert!(gone.sentence.starts_with(expected), "{}", gone.sentence);
     let two = [&well[..], &[serving("web-1"), serving("web-2")]].concat();
     let stale = ask_exactly(WEB, &two, &without("basic-replicaset-controller"));
     let stale = stale.root_cause.unwrap();
-    let says = "it reports that 3 replicas serve, but 2 of its pods are ready";
+    let says = "it reports that all replicas serve (3), but 2 of its pods are ready";
     assert_eq!((&*stale.reason, &*stale.message), ("ControllerNotRunning", says));
     let crashing = waiting("web-3", "CrashLoopBackOff", "back-off");
     let pods = [serving("web-1"), serving("web-2"), crashing];

@@ -182,6 +182,98 @@ fn a_crash_loop_is_told_with_the_last_words_of_the_container() {
     assert!(cause.message.ends_with("exit code 1, and said: no database at db:5432"), "{}", cause.message);
 }
 
+/// A workload with pods that ended, and one that was created at that time.
+fn failing(api_version: &str, kind: &str, ends: &[(&str, &str, &str)], newest: Option<&str>) -> Answer {
+    let body = json!({"spec": {"replicas": 1}, "status": {
+        "observedGeneration": 1, "replicas": 1, "readyReplicas": 0, "desiredNumberScheduled": 1, "numberReady": 0,
+    }});
+    let owner = format!("{kind}/web");
+    let mut objects = vec![object(api_version, kind, "web", None, body)];
+    let mut add = |created: &str, status: Value| {
+        let body = json!({
+            "metadata": {"creationTimestamp": created}, "spec": {"nodeName": "hand-1"}, "status": status,
+        });
+        let name = format!("web-{}", objects.len());
+        objects.push(object("v1", "Pod", &name, Some(&owner), body));
+    };
+    for (created, reason, message) in ends {
+        add(created, json!({"phase": "Failed", "reason": reason, "message": message}));
+    }
+    if let Some(created) = newest {
+        add(created, json!({"phase": "Pending"}));
+    }
+    ask_exactly(&owner, &objects, &calm())
+}
+
+#[test]
+fn pods_that_are_rejected_one_after_another_are_told_instead_of_the_newest_that_is_starting() {
+    let no_device = "Pod was rejected: Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected";
+    let no_cpu =
+        "Pod was rejected: Node didn't have enough resource: cpu, requested: 10, used: 8000, capacity: 8000";
+    let other =
+        "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
+    let sets = [
+        ("apps/v1", "ReplicaSet"),
+        ("apps/v1", "DaemonSet"),
+        ("apps/v1", "StatefulSet"),
+        (GROUP, "BasicReplicaSet"),
+    ];
+    for (api_version, kind) in sets {
+        for (reason, message) in
+            [("UnexpectedAdmissionError", no_device), ("OutOfcpu", no_cpu), ("NodeAffinity", other)]
+        {
+            let (first, second) = ("2026-01-01T00:09:55Z", "2026-01-01T00:09:57Z");
+            let ends = [(first, reason, message), (second, reason, message)];
+            for (ends, newest) in
+                [(&ends[..], Some("2026-01-01T00:09:59Z")), (&ends[..], None), (&ends[..1], Some(second))]
+            {
+                let answer = failing(api_version, kind, ends, newest);
+                let cause = answer.root_cause.unwrap();
+                assert!(cause.meaning.starts_with("was rejected by its node"), "{}", answer.sentence);
+                assert_eq!(
+                    cause.meaning.contains("one of 2 such pods of"),
+                    ends.len() == 2,
+                    "{}",
+                    cause.meaning
+                );
+                assert!(
+                    cause.message == message && cause.advice.ends_with("kubectl describe Node/hand-1"),
+                    "{cause:?}"
+                );
+                assert_eq!(answer.remarks, [""; 0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn pods_that_are_evicted_one_after_another_are_told_and_one_from_long_ago_is_not() {
+    let low = "The node was low on resource: ephemeral-storage. Threshold quantity: 1, available: 0.";
+    let ends = [("2026-01-01T00:01:00Z", "Evicted", low), ("2026-01-01T00:09:40Z", "Evicted", low)];
+    let told = |ends: &[(&str, &str, &str)], newest| failing("apps/v1", "ReplicaSet", ends, Some(newest));
+    let again = told(&ends, "2026-01-01T00:09:59Z").root_cause.unwrap();
+    assert_eq!(again.meaning, "was removed from its node, one of 2 such pods of ReplicaSet/web");
+    assert!(!again.is_progress);
+    let once = told(&ends[1..], "2026-01-01T00:09:59Z");
+    assert_eq!((once.root_cause.unwrap().reason, once.remarks.len()), ("Starting".into(), 0));
+    let later = told(&ends, "2026-01-01T00:09:41Z");
+    // It starts for longer than one that is rejected.
+    let grown = told(&[("2026-01-01T00:08:00Z", "Evicted", low), ends[0]], "2026-01-01T00:09:00Z");
+    assert_eq!(later.root_cause.unwrap().reason, "Evicted");
+    assert_eq!(grown.root_cause.unwrap().reason, "Starting");
+    let note = "Pod/web-1 was removed from its node, one of 2 such pods of ReplicaSet/web (Evicted 2m ago): The node was low on resource";
+    assert!(grown.remarks[0].starts_with(note), "{:?}", grown.remarks);
+    let rejected = "Pod was rejected: The node had condition: [DiskPressure]. ";
+    let long_ago = [("2025-12-31T00:00:00Z", "Evicted", rejected)];
+    let kept = failing(GROUP, "BasicReplicaSet", &long_ago, None).root_cause.unwrap();
+    assert_eq!(kept.reason, "Evicted", "its controller has made no other one");
+    let old = told(&long_ago, "2026-01-01T00:09:59Z");
+    assert_eq!((old.root_cause.unwrap().reason, old.remarks.len()), ("Starting".into(), 0));
+    let limit = "Usage of EmptyDir volume \"cache\" exceeds the limit \"10Mi\". ";
+    let full = told(&[("2026-01-01T00:09:40Z", "Evicted", limit)], "2026-01-01T00:09:59Z");
+    assert!(full.root_cause.unwrap().meaning.starts_with("was evicted, because it used more local storage"));
+}
+
 #[test]
 fn the_exit_code_of_a_crash_loop_is_told_in_words() {
     let back_off = json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s restarting"}});

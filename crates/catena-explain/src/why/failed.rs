@@ -1,0 +1,73 @@
+//! Pods that have ended and do not serve again: whether they tell why their successors do not serve.
+
+use catena_cluster::State;
+use catena_terminal::age;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Cause, Facts, edges, leaf, objects};
+use crate::Node;
+
+/// How long a pod that failed tells something of those after it: as long as the controller of a `DaemonSet` waits at most.
+const RECENT: SignedDuration = SignedDuration::from_mins(15);
+
+/// Whether an object has failed and its owner has made another one: it can be left for weeks.
+pub fn is_replaced(child: &Node, owner: &Node, facts: &Facts) -> bool {
+    let of = (owner.identity.group(), owner.identity.kind.as_str());
+    let has_tries = matches!(of, ("batch", "Job") | ("argoproj.io", "Rollout"));
+    let is_of_apps = matches!(of, ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet"));
+    // After a failure, a pod that was just created tells nothing yet.
+    let starts = |pod: &Node| {
+        let is_young = pod.health.state == State::Moving && leaf::is_new(pod, facts);
+        is_young && is_recent(child, facts) && objects::owns_pods(&owner.identity)
+    };
+    // Of others, what serves may be one more, such as the pod of an operator that was scaled up.
+    let is_next = |other: &Node| {
+        let is_later = other.identity.kind == child.identity.kind && other.created > ended(child);
+        is_later && !starts(other) && (has_tries || is_of_apps || other.health.state != State::Ready)
+    };
+    let is_over = || is_of_apps && (!is_recent(child, facts) || leaf::own(child, facts).is_progress);
+    child.health.state == State::Failed && (owner.children.iter().any(is_next) || is_over())
+}
+
+fn ended(node: &Node) -> Option<Timestamp> {
+    node.health.since.or(node.created)
+}
+
+fn is_recent(node: &Node, facts: &Facts) -> bool {
+    ended(node).is_some_and(|at| facts.now.duration_since(at) < RECENT)
+}
+
+/// The number of pods that have failed like one of them lately, if it is not the only one, and their owner.
+fn alike<'n>(pod: &Node, facts: &Facts<'n>) -> Option<(usize, &'n Node)> {
+    let owner = objects::above(pod, facts)?;
+    let is_alike = |other: &&Node| {
+        let is_same = (other.health.state, &other.health.reason) == (State::Failed, &pod.health.reason);
+        is_same && (is_recent(other, facts) || other.identity == pod.identity)
+    };
+    Some((owner.children.iter().filter(is_alike).count(), owner)).filter(|(number, _)| *number > 1)
+}
+
+/// The cause of a pod that has failed, with its node and the number of those that have failed like it: that is no progress.
+pub fn among_others(mut cause: Cause, pod: &Node, facts: &Facts) -> Cause {
+    if let Some(on) = edges::node_of(pod) {
+        cause.advice = cause.advice.replace("{node}", &on.to_string());
+    }
+    let Some((number, owner)) = alike(pod, facts) else { return cause };
+    let (number, owner) = (number.to_string(), owner.identity.to_string());
+    let names = [("{meaning}", &*cause.meaning), ("{number}", &number), ("{owner}", &owner)];
+    Cause { is_progress: false, ..cause.clone().in_case("failed again", &names) }
+}
+
+/// Pods that fail again and again, also while others serve.
+pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
+    let last = facts.asked.all().filter_map(|owner| {
+        let is_one = |pod: &&Node| pod.identity.kind == "Pod" && pod.health.state == State::Failed;
+        let failed = owner.children.iter().filter(is_one).filter(|pod| is_recent(pod, facts));
+        let last = failed.max_by_key(|pod| ended(pod))?;
+        alike(last, facts).filter(|_| cause.is_none_or(|cause| cause.object != last.identity))?;
+        let Cause { object, reason, meaning, message, .. } = leaf::own(last, facts);
+        let (since, message) = (age(facts.now, ended(last)?), message.trim_end_matches(['.', ' ']));
+        Some(format!("{object} {meaning} ({reason} {since} ago): {message}"))
+    });
+    last.collect()
+}
