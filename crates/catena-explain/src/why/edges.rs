@@ -135,10 +135,10 @@ pub fn node_of(pod: &Node) -> Option<Identity> {
 
 /// The claims of a pod that waits for them: once it has a node, they are bound. The scheduler says nothing while it waits for
 /// the volumes of those for which it selected a node.
-fn claims_of(pod: &Node) -> Vec<Identity> {
+pub fn claims_of(pod: &Node) -> Vec<Identity> {
     let says = pod.health.message.to_lowercase();
     let waits = match pod.health.reason.as_str() {
-        "Unschedulable" => says.contains("persistentvolumeclaim") || says.contains("persistent volumes"),
+        "Unschedulable" => says.contains("volume"),
         reason => matches!(reason, "Starting" | "SchedulerError"),
     };
     if !waits || node_of(pod).is_some() {

@@ -68,6 +68,8 @@ pub struct Surroundings {
     pub is_declared_command: bool,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
+    /// The settings of our controllers, one after another.
+    pub settings: String,
     /// Settings of our controllers that are not in force.
     pub refused_settings: Vec<RefusedSettings>,
     /// Unread parts.
@@ -106,9 +108,11 @@ pub struct Related {
     pub missing: Vec<Identity>,
     /// The nodes of the cluster, if a pod has found none.
     pub nodes: Vec<Node>,
+    /// The volumes of the cluster, if a claim waits for one that is made by hand.
+    pub volumes: Vec<Node>,
     /// Contents that a deleted namespace or definition waits for.
     pub contents: Vec<Node>,
-    /// Autoscalers and webhooks, if somebody else changes an object of the chain.
+    /// Autoscalers and webhooks, if somebody else changes an object of the chain, or has added something to a pod.
     pub writers: Vec<Node>,
 }
 

@@ -4,7 +4,7 @@ use catena_cluster::{State, condition, conditions, last_run, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Cause, Facts, Warning, controllers, edges, failed, placement, reasons, warnings};
+use super::{Cause, Facts, Warning, admission, controllers, edges, failed, placement, reasons, warnings};
 use crate::Node;
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
@@ -24,10 +24,10 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
             // A scheduler says nothing about a pod whose claims do not exist.
             let needs_claims = list(&node.object, "/spec/resourceClaims").next().is_some();
             let variant = if needs_claims { "resource claims" } else { "silent scheduler" };
-            cause.in_case(variant, &[("{scheduler}", scheduler)])
+            admission::blamed(cause.in_case(variant, &[("{scheduler}", scheduler)]), node, facts)
         }
         ("", "Pod") if edges::needs_nodes(node) => {
-            placement::unschedulable(node, &facts.surroundings.related.nodes)
+            admission::blamed(placement::unschedulable(node, facts), node, facts)
         }
         ("", "Pod") if node.health.state == State::Failed => {
             failed::among_others(words(node, facts), node, facts)

@@ -21,13 +21,17 @@ const MAX_NAMES: usize = 3;
 /// The obstacle of nodes that the pod is not meant for: if others have another one, it is right that some do not match.
 const SELECTOR: &str = "selector";
 /// The required node affinity of a pod, of which a node has to meet one term.
-const TERMS: &str =
+pub const TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+/// The end of several remedies.
+const ADD_NODE: &str = ", or add a node";
 /// The beginning of the taints that Kubernetes sets on nodes with a trouble, and removes with it.
 const SICK: &str = "node.kubernetes.io/";
 
-/// Why a pod fits on no node, as far as these are the nodes of the cluster.
-pub fn unschedulable(pod: &Node, nodes: &[Node]) -> Cause {
+/// Why a pod fits on no node.
+pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
+    let related = &facts.surroundings.related;
+    let nodes = &related.nodes;
     let obstacles = obstacles(&pod.health.message);
     let remedies = remedies(obstacles);
     // The scheduler counts nodes, and names neither them nor, today, their taints.
@@ -60,11 +64,16 @@ pub fn unschedulable(pod: &Node, nodes: &[Node]) -> Cause {
         meaning = format!("{meaning}; {}{more}", closed.join(", "));
     }
     let cause = cause.meaning(meaning).message(&pod.health.message).since(pod.health.since);
+    let claims = edges::claims_of(pod);
+    let claims = claims.iter().filter_map(|claim| text(&related.find(claim)?.object, "/spec/volumeName"));
+    let volumes: Vec<_> = claims.collect();
+    let volumes = if volumes.is_empty() { vec!["VOLUME"] } else { volumes };
     // A node that the pod does not ask for can stay closed.
-    let closed = [("{cordoned}", cordoned), ("{tainted}", tainted), ("{sick}", sick)];
+    let closed = [("{cordoned}", cordoned), ("{tainted}", tainted), ("{sick}", sick), ("{volumes}", volumes)];
     let is_in_vain = |remedy: &str| closed.iter().any(|(place, of)| of.is_empty() && remedy.contains(place));
     let helpful = remedies.into_iter().filter(|remedy| !is_in_vain(remedy));
     let first = helpful.take(MAX_NAMES).collect::<Vec<_>>().join("; ");
+    let first = first.replacen(ADD_NODE, "", first.matches(ADD_NODE).count().saturating_sub(1));
     if first.is_empty() {
         return cause;
     }
@@ -100,7 +109,7 @@ fn names(of: &[&str]) -> String {
 }
 
 /// Whether a node has what the node selector and the required node affinity of a pod ask for.
-fn selects(pod: &Node, node: &Node) -> bool {
+pub fn selects(pod: &Node, node: &Node) -> bool {
     let mut has = node.object.labels().clone();
     has.insert("metadata.name".to_owned(), node.identity.name.clone());
     let meets = |asked: Value| {
@@ -189,6 +198,11 @@ pub fn has_node(claim: &Node) -> bool {
     claim.object.annotations().contains_key(SELECTED_NODE)
 }
 
+/// Whether an object is a claim that waits for a volume.
+pub fn is_unbound(claim: &Node) -> bool {
+    claim.identity.kind == "PersistentVolumeClaim" && claim.health.state == State::Moving
+}
+
 /// Why a claim has no volume. Its class exists, if it could be looked for.
 pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     let message = warnings::message(claim, facts);
@@ -203,12 +217,23 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     if let Some(volume) = edges::volume_of(claim) {
         return cause("WaitsForVolume", "named volume", &[("{volume}", &volume.name)]);
     }
-    let Some(named) = edges::class_of(claim) else { return cause("ClaimWithoutClass", "no class", &[]) };
+    let class_named = |of: &Node| text(&of.object, "/spec/storageClassName").unwrap_or_default().to_owned();
+    let is_released = |volume: &&Node| {
+        text(&volume.object, "/status/phase") == Some("Released") && class_named(volume) == class_named(claim)
+    };
+    // Nobody makes a volume, and one that may fit is kept for a former claim.
+    let by_hand = |reason: &str, variant: &str, class: &str| {
+        let Some(kept) = facts.surroundings.related.volumes.iter().find(is_released) else {
+            return cause(reason, variant, &[("{class}", class)]);
+        };
+        cause("NoVolumeFits", "released volume", &[("{volume}", &kept.identity.name)])
+    };
+    let Some(named) = edges::class_of(claim) else { return by_hand("ClaimWithoutClass", "no class", "") };
     let class = facts.surroundings.related.find(&named);
     let of_class = |pointer: &str| class.and_then(|class| text(&class.object, pointer)).unwrap_or_default();
     let named = named.to_string();
     match of_class("/provisioner") {
-        "kubernetes.io/no-provisioner" => cause("NoVolumeFits", "volumes by hand", &[("{class}", &named)]),
+        "kubernetes.io/no-provisioner" => by_hand("NoVolumeFits", "volumes by hand", &named),
         _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node(claim) => {
             cause(WAITS_FOR_POD, "unused claim", &[])
         }

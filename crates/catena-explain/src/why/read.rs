@@ -9,7 +9,7 @@ use kube::{
     core::{DynamicObject, ObjectMeta},
 };
 
-use super::{Edge, Related, Surroundings, contest, deletion, edges, gather};
+use super::{Edge, Related, Surroundings, admission, contest, deletion, edges, gather, placement};
 use crate::{Node, grow, with_dependents};
 
 /// A claim leads to its class: further steps lead nowhere.
@@ -23,7 +23,7 @@ const MAX_CONTENTS: usize = 4;
 
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundings: &mut Surroundings) {
-    let Surroundings { related, gaps, namespace, warnings, pulling, .. } = surroundings;
+    let Surroundings { related, gaps, namespace, warnings, settings, pulling, .. } = surroundings;
     let is_in_chain = |named: &Identity| top.all().any(|node| node.identity.is_named_by(named));
     let mut newest = named(&[asked, top]);
     for _ in 0..MAX_STEPS {
@@ -68,10 +68,22 @@ pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundi
     let of_contents = named(&related.contents.iter().collect::<Vec<_>>());
     let found = read(cluster, of_contents, related, gaps).await;
     related.found.extend(found);
-    if top.all().any(|node| contest::told(node).is_some()) {
-        for kind in contest::WRITERS {
-            related.writers.extend(all(cluster, kind, top.identity.namespace.as_deref(), gaps).await);
+    if top.all().chain(&related.found).any(placement::is_unbound) {
+        related.volumes = all(cluster, ("", "persistentvolumes"), None, gaps).await;
+    }
+    let is_contested = top.all().any(|node| contest::told(node).is_some());
+    let has_more = |pod: &Node, owner: &Node| admission::added(pod, owner, settings).is_some();
+    let writers = match &contest::WRITERS {
+        all if is_contested => &all[..],
+        [_, webhooks @ ..]
+            if top.all().any(|owner| owner.children.iter().any(|pod| has_more(pod, owner))) =>
+        {
+            webhooks
         }
+        _ => &[],
+    };
+    for kind in writers {
+        related.writers.extend(all(cluster, *kind, top.identity.namespace.as_deref(), gaps).await);
     }
 }
 

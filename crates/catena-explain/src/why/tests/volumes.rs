@@ -9,7 +9,13 @@ use super::{
     scene::*,
     scenes::{Scene, assert_right},
 };
-use crate::why::facts::Warning;
+use crate::{
+    Node,
+    why::{
+        facts::{Related, Surroundings, Warning},
+        read::alone,
+    },
+};
 
 const WEB: &str = "BasicDeployment/web";
 
@@ -27,6 +33,22 @@ fn claim(class: Option<&str>) -> DynamicObject {
 
 fn class(provisioner: &str) -> DynamicObject {
     wide("storage.k8s.io/v1", "StorageClass", "fast", json!({"provisioner": provisioner}))
+}
+
+fn by_hand() -> Surroundings {
+    with(vec![claim(Some("fast")), class("kubernetes.io/no-provisioner")], vec![], vec![])
+}
+
+fn volumes() -> Vec<Node> {
+    let volume = |name: &str, class: &str, phase: &str| {
+        let body = json!({"spec": {"storageClassName": class}, "status": {"phase": phase}});
+        alone(wide("v1", "PersistentVolume", name, body)).unwrap()
+    };
+    vec![
+        volume("pv-1", "fast", "Bound"),
+        volume("pv-2", "slow", "Released"),
+        volume("pv-rel", "fast", "Released"),
+    ]
 }
 
 #[test]
@@ -87,9 +109,15 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
         ),
         scene(
             "volumes made by hand",
-            with(vec![claim(Some("fast")), class("kubernetes.io/no-provisioner")], vec![], vec![]),
+            by_hand(),
             "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: volumes of its StorageClass/fast are made by hand",
             "create a PersistentVolume",
+        ),
+        scene(
+            "a volume of a former claim",
+            Surroundings { related: Related { volumes: volumes(), ..by_hand().related }, ..by_hand() },
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume is made for it, and PersistentVolume/pv-rel, which may fit, is kept for a former claim (NoVolumeFits",
+            "kubectl patch persistentvolume pv-rel --type merge",
         ),
         scene(
             "a provisioner that fails",
