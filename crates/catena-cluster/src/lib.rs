@@ -35,6 +35,6 @@ pub use self::{
         run_record, text,
     },
     pages::{PAGE_SIZE, Pages},
-    pods::{last_run, last_words, shortened},
+    pods::{containers, last_run, last_words, shortened},
     target::{BASIC_DEPLOYMENTS, ObjectArgument, Target},
 };

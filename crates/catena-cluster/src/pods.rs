@@ -56,7 +56,7 @@ pub fn health(pod: &DynamicObject) -> Health {
 }
 
 /// The statuses of containers, in the order in which `pod_state` looks for a problem.
-fn containers(pod: &DynamicObject) -> impl Iterator<Item = &Value> {
+pub fn containers(pod: &DynamicObject) -> impl Iterator<Item = &Value> {
     list(pod, "/status/containerStatuses").chain(list(pod, "/status/initContainerStatuses"))
 }
 

@@ -1,6 +1,6 @@
 //! The cause that lies with an object itself, in its own words or in those of a Warning about it.
 
-use catena_cluster::{State, condition, conditions, last_run, list, text};
+use catena_cluster::{State, condition, conditions, containers, last_run, list, text};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -45,8 +45,8 @@ pub fn is_new(pod: &Node, facts: &Facts) -> bool {
 
 /// Whether a pod has waited for its scheduler for longer than that takes.
 fn is_overlooked(pod: &Node, facts: &Facts) -> bool {
-    let is_scheduled = condition(&pod.object, "PodScheduled").is_some();
-    let is_seen = is_scheduled || pod.object.data.pointer("/status/containerStatuses").is_some();
+    let is_seen =
+        condition(&pod.object, "PodScheduled").is_some() || containers(&pod.object).next().is_some();
     let waits = pod.health.reason == "Starting" && edges::node_of(pod).is_none() && !is_seen;
     waits && !is_new(pod, facts) && warnings::current(pod, facts).next().is_none()
 }
@@ -73,13 +73,12 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     let warning = deeper.or_else(|| warnings::current(node, facts).next());
     // For a pod that merely is not ready, a warning has the problem that its kubelet met.
     let is_vague = deeper.is_some() || matches!(health.reason.as_str(), "NotReady" | "Starting");
-    let has_row = |warning: &Warning| reasons::describe_of(&node.identity, &warning.reason).is_some();
     let pulls = facts.surroundings.pulling.iter().find(|pulls| pulls.about == node.identity.uid);
     let message = pulls.map_or(&health.message, |pulls| &pulls.message);
     let (mut reason, mut message) = (&health.reason, message.clone());
     if let Some(warning) = warning.filter(|_| is_vague || message.is_empty()) {
         message = if deeper.is_some() { message + "\n" } else { String::new() } + &warning.message;
-        if !is_vague || has_row(warning) {
+        if !is_vague || reasons::describe_of(&node.identity, &warning.reason).is_some() {
             reason = &warning.reason;
         }
     }
@@ -105,9 +104,7 @@ fn words(node: &Node, facts: &Facts) -> Cause {
 
 /// Whether a container of a pod failed by itself when it ended.
 fn has_failed_itself(pod: &Node) -> bool {
-    let all = list(&pod.object, "/status/initContainerStatuses")
-        .chain(list(&pod.object, "/status/containerStatuses"));
-    all.filter_map(|container| container.pointer("/lastState/terminated")).any(is_own_failure)
+    containers(&pod.object).any(|container| is_own_failure(&container["lastState"]["terminated"]))
 }
 
 /// Whether the exit code of a container is an error of its own, and not that of a kubelet that ended it (SIGKILL, SIGTERM).

@@ -52,8 +52,7 @@ pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
         cordoned.push("NODE");
         if obstacles.contains(SICK) { &mut sick } else { &mut tainted }.push("NODE");
     }
-    let reason = &pod.health.reason;
-    let cause = Cause::described(&pod.identity, reason, reasons::describe("Unschedulable"));
+    let cause = Cause::with(&pod.identity, &pod.health.reason);
     let mut meaning = cause.meaning.clone();
     if !obstacles.is_empty() {
         meaning = format!("{meaning}: {obstacles}");
@@ -66,8 +65,8 @@ pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
     let cause = cause.meaning(meaning).message(&pod.health.message).since(pod.health.since);
     let claims = edges::claims_of(pod);
     let claims = claims.iter().filter_map(|claim| text(&related.find(claim)?.object, "/spec/volumeName"));
-    let volumes: Vec<_> = claims.collect();
-    let volumes = if volumes.is_empty() { vec!["VOLUME"] } else { volumes };
+    let mut volumes: Vec<_> = claims.collect();
+    volumes.extend(volumes.is_empty().then_some("VOLUME"));
     // A node that the pod does not ask for can stay closed.
     let closed = [("{cordoned}", cordoned), ("{tainted}", tainted), ("{sick}", sick), ("{volumes}", volumes)];
     let is_in_vain = |remedy: &str| closed.iter().any(|(place, of)| of.is_empty() && remedy.contains(place));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use catena_cluster::{State, conditions, last_write, list, protection::BACKUP_CONTROLLER};
+use catena_cluster::{State, conditions, containers, last_write, protection::BACKUP_CONTROLLER};
 use jiff::{SignedDuration, Timestamp};
 
 use catena_terminal::age;
@@ -62,10 +62,8 @@ fn is_outdated(node: &Node, warning: &Warning, at: Timestamp) -> bool {
 
 /// The last start of a container of a pod.
 fn last_start(pod: &Node) -> Option<Timestamp> {
-    let lists = ["/status/initContainerStatuses", "/status/containerStatuses"];
-    let containers = lists.into_iter().flat_map(|statuses| list(&pod.object, statuses));
     let runs = ["/state/running", "/state/terminated", "/lastState/terminated"];
-    let runs = containers.flat_map(|container| runs.map(|run| container.pointer(run)));
+    let runs = containers(&pod.object).flat_map(|container| runs.map(|run| container.pointer(run)));
     runs.flatten().filter_map(|run| run["startedAt"].as_str()?.parse().ok()).max()
 }
 
