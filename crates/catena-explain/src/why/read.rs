@@ -46,7 +46,7 @@ pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundi
         warnings.extend(first_of(read, &what, gaps));
     }
     let starts = |pod: &&Node| pod.health.reason == "Starting" && edges::node_of(pod).is_some();
-    if let Some(pod) = top.all().find(starts) {
+    if let Some(pod) = asked.all().chain(top.all()).find(starts) {
         pulling.extend(gather::pulling(cluster, pod).await);
     }
     if top.all().any(edges::needs_nodes) {
@@ -73,17 +73,11 @@ pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundi
     }
     let is_contested = top.all().any(|node| contest::told(node).is_some());
     let has_more = |pod: &Node, owner: &Node| admission::added(pod, owner, settings).is_some();
-    let writers = match &contest::WRITERS {
-        all if is_contested => &all[..],
-        [_, webhooks @ ..]
-            if top.all().any(|owner| owner.children.iter().any(|pod| has_more(pod, owner))) =>
-        {
-            webhooks
-        }
-        _ => &[],
-    };
-    for kind in writers {
-        related.writers.extend(all(cluster, *kind, top.identity.namespace.as_deref(), gaps).await);
+    let adds = || top.all().any(|owner| owner.children.iter().any(|pod| has_more(pod, owner)));
+    let is_needed = is_contested || adds();
+    let kinds = contest::WRITERS.into_iter().skip(usize::from(!is_contested));
+    for kind in kinds.filter(|_| is_needed) {
+        related.writers.extend(all(cluster, kind, top.identity.namespace.as_deref(), gaps).await);
     }
 }
 
