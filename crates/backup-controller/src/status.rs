@@ -1,7 +1,7 @@
 //! Observed → the status of a held object. Pure.
 
 use catena_api::{keys::FORCE_RELEASE, reason};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use operator_watch::{Failure, ObjectId};
 
 use crate::{
@@ -11,6 +11,9 @@ use crate::{
     observed::{Held, Observed},
     settings::ProtectedKind,
 };
+
+/// Time in which the controller of a backup usually reports a first state.
+const CLEAR_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// The reason for a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,7 +35,12 @@ pub fn running(observed: &Observed, held: &Held, last: &Try, verdict: &Verdict) 
             "the backup is being deleted; another one is created once it is gone".to_owned(),
         ),
         Verdict::Running(Some(note)) => (reason::BACKUP_RUNNING, format!("waiting for the backup: {note}")),
-        Verdict::Unclear(why) => (reason::BACKUP_UNCLEAR, format!("waiting for the backup: {why}")),
+        Verdict::Unclear(why) => {
+            // Fields may come empty first.
+            let is_new = held.now.duration_since(last.created) < CLEAR_WITHIN;
+            let reason = if is_new { reason::BACKUP_RUNNING } else { reason::BACKUP_UNCLEAR };
+            (reason, format!("waiting for the backup: {why}"))
+        }
         _ => (reason::BACKUP_RUNNING, "waiting for the backup".to_owned()),
     };
     status(observed, held, State::BackingUp, last.attempt, Some(last), reason, message)

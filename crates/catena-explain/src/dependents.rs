@@ -113,6 +113,9 @@ pub fn dependent_lists(
     found
 }
 
+/// Some operators have hundreds, each of which is a request.
+const MAX_KINDS_OF_PARTS: usize = 12;
+
 /// The usual dependents: workloads with their accessories, and the kinds of the same operator.
 fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind> {
     let is_usual = |kind: &&Kind| {
@@ -126,13 +129,18 @@ fn usual<'k>(kinds: &'k Kinds, group: &'k str) -> impl Iterator<Item = &'k Kind>
     };
     // Many operators have a group for each of their parts, such as acme.cert-manager.io.
     let is_part = |part: &str, of: &str| part.strip_suffix(of).is_some_and(|rest| rest.ends_with('.'));
-    let is_own = move |kind: &&Kind| {
+    let is_own = move |kind: &&Kind| kind.resource.group == group && group.contains('.');
+    let mut parts = 0;
+    let mut is_of_part = move |kind: &&Kind| {
         let own = kind.resource.group.as_str();
-        own.contains('.') && (own == group || is_part(own, group) || is_part(group, own))
+        let is_of_part = own.contains('.') && (is_part(own, group) || is_part(group, own));
+        parts += usize::from(is_of_part);
+        is_of_part && parts <= MAX_KINDS_OF_PARTS
     };
     let is_ours = |kind: &&Kind| kind.resource.group == keys::GROUP;
     kinds.preferred().filter(move |kind| {
-        kind.is_listed && kind.is_namespaced && (is_usual(kind) || is_own(kind) || is_ours(kind))
+        let may_be = kind.is_listed && kind.is_namespaced;
+        may_be && (is_usual(kind) || is_own(kind) || is_ours(kind) || is_of_part(kind))
     })
 }
 

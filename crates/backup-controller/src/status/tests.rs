@@ -56,6 +56,8 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
     let (kind, held, last) = (observed.kind.as_ref().unwrap(), held(&observed), last());
     let given_up = Try { is_given_up: true, ..last.clone() };
     let vanished = Try { has_vanished: true, ..last.clone() };
+    let old = Try { created: time("11:59:00"), ..last.clone() };
+    let unclear = Verdict::Unclear("it has no value".into());
     let note = Verdict::Running(Some("the field status is not set yet".into()));
     let release = "catena.dev/force-release: u <reason>";
     for (status, state, reason, said) in [
@@ -72,7 +74,13 @@ fn each_kind_of_waiting_has_a_state_and_a_reason_and_says_what_to_do() {
             "waiting for the backup: the field status",
         ),
         (
-            running(&observed, held, &last, &Verdict::Unclear("it has no value".into())),
+            running(&observed, held, &last, &unclear),
+            State::BackingUp,
+            "BackupRunning",
+            "waiting for the backup: it has no value",
+        ),
+        (
+            running(&observed, held, &old, &unclear),
             State::BackingUp,
             "BackupUnclear",
             "waiting for the backup: it has no value",

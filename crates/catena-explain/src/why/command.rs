@@ -46,8 +46,10 @@ fn ended<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         ..cause.clone()
     };
     let Some(target) = target_in_chain(node, facts) else {
-        return Step::own(because(unbound(node, facts)));
+        let was_bound = condition(&node.object, BOUND).is_some_and(|bound| bound.status == "True");
+        return Step::own(if was_bound { cause } else { because(unbound(node, facts)) });
     };
+    let is_of_then = |since: Option<Timestamp>| since.is_some() && since <= node.health.since;
     let waited = Cause::with(&node.identity, DEADLINE_EXCEEDED);
     let has_run = text(&node.object, "/status/startTime").is_some()
         || run_record(&node.object).is_some_and(|record| record["startTime"].is_string());
@@ -57,13 +59,13 @@ fn ended<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
             let names = [("{command}", &*first.identity.to_string()), ("{older}", &*older)];
             (first, because(waited.in_case("older command before", &names)))
         }
-        None if !has_run && objects::is_paused(target) => {
+        None if !has_run && objects::is_paused(target) && is_of_then(target.health.since) => {
             return Step::own(because(waited.in_case("paused target", &[])));
         }
         None => (target, cause),
     };
     let held = walk::explain(way, facts).map(|found| found.cause).filter(|cause| !cause.is_progress);
-    let way = held.filter(|cause| cause.since <= node.health.since).map(|_| way);
+    let way = held.filter(|cause| is_of_then(cause.since)).map(|_| way);
     Step { only_obstacles: true, ..Step::to(way, Some(own)) }
 }
 
@@ -244,11 +246,15 @@ fn unbound(node: &Node, facts: &Facts) -> Cause {
         let message = if said.is_empty() { warnings::after("", node, facts) } else { said.clone() };
         cause.message(message).since(since)
     };
-    if let Some(target) = &facts.surroundings.missing_target {
+    // Whatever stands in the way of a command that is over, its condition has what did then.
+    let is_over = objects::has_ended(node) && !reason.is_empty();
+    if let Some(target) = &facts.surroundings.missing_target
+        && (!is_over || reason == "TargetNotFound")
+    {
         let cause = not_bound(node, "TargetNotFound");
         return told(cause.in_case("missing target", &[("{target}", &target.to_string())]));
     }
-    if let Some(cause) = facts.not_running(&node.identity, BINDER) {
+    if let Some(cause) = facts.not_running(&node.identity, BINDER).filter(|_| !is_over) {
         return cause;
     }
     let runs = facts.verdict(BINDER) == Verdict::Runs;

@@ -67,8 +67,8 @@ fn alternating(node: &Node, now: Timestamp) -> Option<Cause> {
     });
     let mut revisions: Vec<(i64, Timestamp)> = revisions.collect();
     revisions.sort_unstable();
-    let [(first, _), .., (former, before), (last, newest)] = &revisions[..] else { return None };
-    let old = revisions.iter().rev().find(|(_, at)| !is_recent(at)).map_or(first, |(number, _)| number);
+    let [.., (former, before), (last, newest)] = &revisions[..] else { return None };
+    let old = revisions.iter().rev().find(|(_, at)| !is_recent(at)).map_or(0, |(number, _)| *number);
     let gap = newest.duration_since(*before);
     let is_counted = node.object.metadata.generation >= Some(last - old);
     if !is_recent(newest) || gap > CHANGE_INTERVAL || last - old < MIN_CHANGES || !is_counted {
@@ -126,8 +126,11 @@ fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
         if of("/spec/scaleTargetRef/name") == name.name && of("/spec/scaleTargetRef/kind") == name.kind {
             return Some(format!("{} scales {name}", writer.identity));
         }
-        let webhooks = webhooks_for(writer, name)?;
-        Some(format!("{} may change {name} when it is written: {webhooks}", writer.identity))
+        let matching = list(&writer.object, "/webhooks").filter(|webhook| changes(webhook, name));
+        let matching: Vec<&str> = matching.filter_map(|webhook| webhook["name"].as_str()).collect();
+        let names = matching.join(", ");
+        (!names.is_empty())
+            .then(|| format!("{} may change {name} when it is written: {names}", writer.identity))
     });
     let managers = child.object.metadata.managed_fields.iter().flatten().filter_map(|entry| {
         let owned = &entry.fields_v1.as_ref()?.0;
@@ -143,13 +146,6 @@ fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
 /// The field that somebody keeps changing.
 fn field_in(message: &str) -> Option<&str> {
     message.split_once(" keeps changing ")?.1.split_once(" of ").map(|(field, _)| field)
-}
-
-/// The names of the webhooks of a configuration that are called for an object.
-pub fn webhooks_for(configuration: &Node, object: &Identity) -> Option<String> {
-    let matching = list(&configuration.object, "/webhooks").filter(|webhook| changes(webhook, object));
-    let names = matching.filter_map(|webhook| webhook["name"].as_str()).collect::<Vec<_>>().join(", ");
-    Some(names).filter(|names| !names.is_empty())
 }
 
 /// Whether a webhook is called for the objects of a kind.

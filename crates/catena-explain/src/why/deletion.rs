@@ -27,6 +27,9 @@ const OF_NAMESPACES: [&str; 5] = [
 /// The one of an API whose kinds cannot be listed.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 
+/// The finalizer of a claim that a pod uses.
+const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
+
 /// The word for an object whose namespace is being deleted.
 pub const TERMINATING: &str = "NamespaceTerminating";
 
@@ -36,10 +39,12 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     if let Some(cause) = remaining(node, since) {
         let contents = facts.surroundings.related.contents.iter();
         let contents = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
-        // Others, such as its claims, wait for a pod that hangs.
+        // Its claims wait for a pod that hangs.
         let (late, held): (Vec<_>, Vec<_>) =
             contents.partition(|held| held.finalizers.is_empty() && placement::hangs(held, facts.now));
-        return Some(Step::to(if late.is_empty() { held } else { late }, Some(cause)));
+        let waits_for_pods = |held: &Node| held.finalizers.iter().all(|of| of.name == PVC_PROTECTION);
+        let is_way = |held: &&&Node| late.is_empty() || !waits_for_pods(held);
+        return Some(Step::to(late.iter().chain(held.iter().filter(is_way)).copied(), Some(cause)));
     }
     let (named, missing) = edges::follow(node, facts);
     let node_is_gone = missing.filter(|_| node.identity.kind == "Pod").map(Step::own);

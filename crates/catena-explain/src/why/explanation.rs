@@ -17,6 +17,8 @@ use crate::{Node, Scope, fetch, grow, with_dependents};
 
 /// A command that has another answer to give waits no longer for an explanation.
 const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time for the log of a controller: the API server may not reach its kubelet.
+const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The explanation for a command that has another answer to give; `None` if it cannot be found out, or not soon.
 pub async fn explanation_aside(cluster: &Cluster, target: &Target) -> Option<Answer> {
@@ -61,7 +63,8 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     if let Some(cause) = &mut answer.root_cause
         && let Some(controller) = unreported::silent(cause)
         && let Some(since) = cause.since
-        && let Some(said) = gather::last_error_of(cluster, &surroundings, controller, since).await
+        && let said = gather::last_error_of(cluster, &surroundings, controller, since)
+        && let Ok(Some(said)) = timeout(LOG_TIMEOUT, said).await
     {
         let said = format!("the last error in the log of {controller}: {said}");
         cause.message = if cause.message.is_empty() { said } else { format!("{}\n{said}", cause.message) };

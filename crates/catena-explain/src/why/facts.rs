@@ -20,6 +20,11 @@ pub struct Facts<'c> {
 }
 
 impl Facts<'_> {
+    /// The Event that a kubelet pulls an image of a pod.
+    pub fn pull_of(&self, pod: &Node) -> Option<&Warning> {
+        self.surroundings.pulling.iter().find(|pull| pull.about == pod.identity.uid)
+    }
+
     /// Whether a controller is running.
     pub fn verdict(&self, controller: &str) -> Verdict {
         self.surroundings.controllers.verdict(controller, self.now)
@@ -68,8 +73,6 @@ pub struct Surroundings {
     pub is_declared_command: bool,
     /// The kinds that have an entry in backup-controller's settings, if these can be read.
     pub protected: Option<ProtectedKinds>,
-    /// The settings of our controllers, one after another.
-    pub settings: String,
     /// Settings of our controllers that are not in force.
     pub refused_settings: Vec<RefusedSettings>,
     /// Unread parts.
@@ -112,7 +115,7 @@ pub struct Related {
     pub volumes: Vec<Node>,
     /// Contents that a deleted namespace or definition waits for.
     pub contents: Vec<Node>,
-    /// Autoscalers and webhooks, if somebody else changes an object of the chain, or has added something to a pod.
+    /// Autoscalers and webhooks, if somebody else changes an object of the chain.
     pub writers: Vec<Node>,
 }
 

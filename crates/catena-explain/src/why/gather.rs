@@ -83,7 +83,6 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
         namespace: deleted,
         warnings,
         protected,
-        settings: maps.iter().filter_map(settings::text_of).cloned().collect(),
         refused_settings,
         gaps,
         ..Surroundings::default()

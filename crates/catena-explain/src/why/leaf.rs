@@ -4,7 +4,7 @@ use catena_cluster::{State, condition, conditions, containers, last_run, list, t
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Cause, Facts, Warning, admission, controllers, edges, failed, placement, reasons, warnings};
+use super::{Cause, Facts, Warning, controllers, edges, failed, placement, reasons, warnings};
 use crate::Node;
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
@@ -24,11 +24,9 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
             // A scheduler says nothing about a pod whose claims do not exist.
             let needs_claims = list(&node.object, "/spec/resourceClaims").next().is_some();
             let variant = if needs_claims { "resource claims" } else { "silent scheduler" };
-            admission::blamed(cause.in_case(variant, &[("{scheduler}", scheduler)]), node, facts)
+            cause.in_case(variant, &[("{scheduler}", scheduler)])
         }
-        ("", "Pod") if edges::needs_nodes(node) => {
-            admission::blamed(placement::unschedulable(node, facts), node, facts)
-        }
+        ("", "Pod") if edges::needs_nodes(node) => placement::unschedulable(node, facts),
         ("", "Pod") if node.health.state == State::Failed => {
             failed::among_others(words(node, facts), node, facts)
         }
@@ -73,8 +71,7 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     let warning = deeper.or_else(|| warnings::current(node, facts).next());
     // For a pod that merely is not ready, a warning has the problem that its kubelet met.
     let is_vague = deeper.is_some() || matches!(health.reason.as_str(), "NotReady" | "Starting");
-    let pulls = facts.surroundings.pulling.iter().find(|pulls| pulls.about == node.identity.uid);
-    let message = pulls.map_or(&health.message, |pulls| &pulls.message);
+    let message = facts.pull_of(node).map_or(&health.message, |pulls| &pulls.message);
     let (mut reason, mut message) = (&health.reason, message.clone());
     if let Some(warning) = warning.filter(|_| is_vague || message.is_empty()) {
         message = if deeper.is_some() { message + "\n" } else { String::new() } + &warning.message;

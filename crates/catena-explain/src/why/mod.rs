@@ -3,7 +3,6 @@
 //! `explanation` asks the server, with `gather` and `read`; `walk` follows the edges of objects to the leaf; all but the three is
 //! pure.
 
-mod admission;
 mod answer;
 mod command;
 mod contest;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use catena_api::keys;
-use catena_cluster::{State, condition, list, text};
+use catena_cluster::{Identity, State, condition, list, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -13,7 +13,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Cause, Facts, edges, reasons, warnings};
+use super::{Cause, Facts, Related, edges, reasons, warnings};
 use crate::Node;
 
 /// More would hide the rest of the sentence.
@@ -21,7 +21,7 @@ const MAX_NAMES: usize = 3;
 /// The obstacle of nodes that the pod is not meant for: if others have another one, it is right that some do not match.
 const SELECTOR: &str = "selector";
 /// The required node affinity of a pod, of which a node has to meet one term.
-pub const TERMS: &str =
+const TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 /// The end of several remedies.
 const ADD_NODE: &str = ", or add a node";
@@ -108,7 +108,7 @@ fn names(of: &[&str]) -> String {
 }
 
 /// Whether a node has what the node selector and the required node affinity of a pod ask for.
-pub fn selects(pod: &Node, node: &Node) -> bool {
+fn selects(pod: &Node, node: &Node) -> bool {
     let mut has = node.object.labels().clone();
     has.insert("metadata.name".to_owned(), node.identity.name.clone());
     let meets = |asked: Value| {
@@ -189,6 +189,9 @@ pub fn hangs(pod: &Node, now: Timestamp) -> bool {
 /// The annotation of the scheduler on a claim whose pod has a node.
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
+/// The provisioner of a class whose volumes are made by hand.
+const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
+
 /// The reason of a claim that waits for a pod, and not the pod for it.
 pub const WAITS_FOR_POD: &str = "WaitsForPod";
 
@@ -197,9 +200,14 @@ pub fn has_node(claim: &Node) -> bool {
     claim.object.annotations().contains_key(SELECTED_NODE)
 }
 
-/// Whether an object is a claim that waits for a volume.
-pub fn is_unbound(claim: &Node) -> bool {
-    claim.identity.kind == "PersistentVolumeClaim" && claim.health.state == State::Moving
+/// Whether an object is a claim that waits for a volume which nobody makes for it.
+pub fn waits_for_somebody(claim: &Node, related: &Related) -> bool {
+    let is_by_hand = |class: Identity| {
+        let class = related.find(&class);
+        class.is_some_and(|class| text(&class.object, "/provisioner") == Some(NO_PROVISIONER))
+    };
+    let is_unbound = claim.identity.kind == "PersistentVolumeClaim" && claim.health.state == State::Moving;
+    is_unbound && edges::class_of(claim).is_none_or(is_by_hand)
 }
 
 /// Why a claim has no volume. Its class exists, if it could be looked for.
@@ -216,11 +224,14 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     if let Some(volume) = edges::volume_of(claim) {
         return cause("WaitsForVolume", "named volume", &[("{volume}", &volume.name)]);
     }
-    let class_named = |of: &Node| text(&of.object, "/spec/storageClassName").unwrap_or_default().to_owned();
+    // Another one may be wiped at this moment, or have the data of somebody else.
     let is_released = |volume: &&Node| {
-        text(&volume.object, "/status/phase") == Some("Released") && class_named(volume) == class_named(claim)
+        let of = |pointer: &str| text(&volume.object, pointer);
+        of("/status/phase") == Some("Released")
+            && of("/spec/persistentVolumeReclaimPolicy") == Some("Retain")
+            && of("/spec/claimRef/namespace") == claim.identity.namespace.as_deref()
+            && of("/spec/claimRef/name") == Some(&claim.identity.name)
     };
-    // Nobody makes a volume, and one that may fit is kept for a former claim.
     let by_hand = |reason: &str, variant: &str, class: &str| {
         let Some(kept) = facts.surroundings.related.volumes.iter().find(is_released) else {
             return cause(reason, variant, &[("{class}", class)]);
@@ -232,7 +243,7 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
     let of_class = |pointer: &str| class.and_then(|class| text(&class.object, pointer)).unwrap_or_default();
     let named = named.to_string();
     match of_class("/provisioner") {
-        "kubernetes.io/no-provisioner" => by_hand("NoVolumeFits", "volumes by hand", &named),
+        NO_PROVISIONER => by_hand("NoVolumeFits", "volumes by hand", &named),
         _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node(claim) => {
             cause(WAITS_FOR_POD, "unused claim", &[])
         }

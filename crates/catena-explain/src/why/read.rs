@@ -9,13 +9,15 @@ use kube::{
     core::{DynamicObject, ObjectMeta},
 };
 
-use super::{Edge, Related, Surroundings, admission, contest, deletion, edges, gather, placement};
+use super::{Edge, Related, Surroundings, contest, deletion, edges, gather, placement};
 use crate::{Node, grow, with_dependents};
 
 /// A claim leads to its class: further steps lead nowhere.
 const MAX_STEPS: usize = 3;
 /// One pod explains the others. A chain may have thousands of them, and each of these is looked for in it.
 const MAX_OBJECTS_PER_STEP: usize = 16;
+/// Of the nodes of ready pods, which are only noted.
+const MAX_HOSTS: usize = 4;
 /// Of a cluster with more nodes, only the first 2,000 are looked at.
 const MAX_PAGES: usize = 4;
 /// The first contents of the first kinds explain the others.
@@ -23,13 +25,15 @@ const MAX_CONTENTS: usize = 4;
 
 /// Reads the objects beside a chain, and the contents of it and of its namespace.
 pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundings: &mut Surroundings) {
-    let Surroundings { related, gaps, namespace, warnings, settings, pulling, .. } = surroundings;
+    let Surroundings { related, gaps, namespace, warnings, pulling, .. } = surroundings;
     let is_in_chain = |named: &Identity| top.all().any(|node| node.identity.is_named_by(named));
     let mut newest = named(&[asked, top]);
     for _ in 0..MAX_STEPS {
         let mut seen = BTreeSet::new();
         newest.sort();
         newest.retain(|(_, to)| seen.insert(to.clone()));
+        let mut hosts = 0..MAX_HOSTS;
+        newest.retain(|(edge, _)| *edge != Edge::Host || hosts.next().is_some());
         let is_known =
             |to: &Identity| related.find(to).is_some() || related.is_missing(to) || is_in_chain(to);
         let unknown = newest.into_iter().filter(|(_, to)| !is_known(to));
@@ -68,16 +72,13 @@ pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundi
     let of_contents = named(&related.contents.iter().collect::<Vec<_>>());
     let found = read(cluster, of_contents, related, gaps).await;
     related.found.extend(found);
-    if top.all().chain(&related.found).any(placement::is_unbound) {
+    if top.all().chain(&related.found).any(|claim| placement::waits_for_somebody(claim, related)) {
         related.volumes = all(cluster, ("", "persistentvolumes"), None, gaps).await;
     }
-    let is_contested = top.all().any(|node| contest::told(node).is_some());
-    let has_more = |pod: &Node, owner: &Node| admission::added(pod, owner, settings).is_some();
-    let adds = || top.all().any(|owner| owner.children.iter().any(|pod| has_more(pod, owner)));
-    let is_needed = is_contested || adds();
-    let kinds = contest::WRITERS.into_iter().skip(usize::from(!is_contested));
-    for kind in kinds.filter(|_| is_needed) {
-        related.writers.extend(all(cluster, kind, top.identity.namespace.as_deref(), gaps).await);
+    if top.all().any(|node| contest::told(node).is_some()) {
+        for kind in contest::WRITERS {
+            related.writers.extend(all(cluster, kind, top.identity.namespace.as_deref(), gaps).await);
+        }
     }
 }
 

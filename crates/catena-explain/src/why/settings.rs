@@ -58,13 +58,8 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
     Some(RefusedSettings {
         controller: map.labels().get(COMPONENT).cloned().unwrap_or_default(),
         cause: cause.message(message).since(event.creation_timestamp().map(|time| time.0)),
-        text: text_of(map).cloned().unwrap_or_default(),
+        text: map.data.as_ref().and_then(|data| data.get("settings.yaml")).cloned().unwrap_or_default(),
     })
-}
-
-/// The settings in a ConfigMap.
-pub fn text_of(map: &ConfigMap) -> Option<&String> {
-    map.data.as_ref()?.get("settings.yaml")
 }
 
 /// The reason and the note of an Event.

@@ -18,7 +18,7 @@ const MAX_WARNINGS: usize = 3;
 const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
 /// The API server records the times of writes in whole seconds.
 const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
-/// Reasons of troubles that are over once a container of the pod has started.
+/// Reasons of troubles that are over once a container of the pod has started, or its image is pulled.
 const OF_START: [&str; 3] = ["FailedAttachVolume", "FailedCreatePodSandBox", "FailedMount"];
 /// What a kubelet says of a volume for which it has waited, whatever keeps it.
 const UNMOUNTED: &str = "Unable to attach or mount volumes";
@@ -27,7 +27,8 @@ const UNMOUNTED: &str = "Unable to attach or mount volumes";
 /// One from before its last transition, or about content that was changed since, is of a trouble that is over, and so is one
 /// after which its reporter says something else.
 pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f Warning> {
-    let (since, changed, started) = (node.health.since, content_changed(node), last_start(node));
+    let (since, changed) = (node.health.since, content_changed(node));
+    let started = last_start(node).max(facts.pull_of(node).and_then(|pull| pull.at));
     let lead = if node.health.state == State::Ready { SignedDuration::ZERO } else { LEAD_TIME };
     let is_current = move |warning: &&Warning| match warning.at {
         _ if warning.reason == "FailedScheduling" && edges::node_of(node).is_some() => false,

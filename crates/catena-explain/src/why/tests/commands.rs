@@ -52,6 +52,17 @@ fn a_command_that_was_not_bound_in_time_tells_why() {
 }
 
 #[test]
+fn what_stands_in_the_way_today_is_not_blamed_for_a_command_that_expired() {
+    let why = condition("Bound", "False", "CrossNamespace", "its target is in another namespace");
+    let late = |bound: Value| expired(false, bound, "it was not bound to its target by then", None);
+    let absent = without("command-binder");
+    let cause = ask_exactly(ASKED, &[late(why)], &absent).root_cause.unwrap();
+    assert!(cause.message.ends_with("its target is in another namespace"), "{cause:?}");
+    let cause = ask_exactly(ASKED, &[late(bound())], &absent).root_cause.unwrap();
+    assert!(!cause.meaning.contains("bound") && !cause.meaning.contains("running"), "{cause:?}");
+}
+
+#[test]
 fn a_command_that_expired_names_the_older_one_that_was_in_its_way() {
     let late = || expired(true, bound(), NOT_CARRIED_OUT, None);
     let says = "BasicDeploymentRestart/r2 did not finish within its activeDeadlineSeconds: it waited for BasicDeploymentRestart/r1, which is older";
@@ -93,7 +104,7 @@ fn a_command_that_expired_leads_to_the_obstacle_that_its_target_had_then() {
     objects[2].data["status"]["conditions"][0]["lastTransitionTime"] = "2026-01-01T00:09:30Z".into();
     let answer = ask(ASKED, &objects, &calm());
     assert_eq!(answer.root_cause.unwrap().reason, "DeadlineExceeded");
-    let mut paused = deployment(ready());
+    let mut paused = deployment(not_ready("Paused", "", Value::Null));
     paused.data["spec"]["paused"] = true.into();
     let late = expired(true, bound(), NOT_CARRIED_OUT, None);
     let cause = ask(ASKED, &[paused, late], &calm()).root_cause.unwrap();

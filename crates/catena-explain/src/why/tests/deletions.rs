@@ -705,6 +705,16 @@ async fn a_namespace_leads_to_the_pod_that_hangs_and_to_its_node() {
     surroundings.related.contents.insert(0, alone(claim).unwrap());
     let told = ask_exactly("Namespace/shop", std::slice::from_ref(&shop), &surroundings).sentence;
     assert!(told.starts_with(says), "{told}");
+    // Something else may never end by itself.
+    let gadget =
+        object("example.com/v1", "Gadget", "kept", None, json!({"metadata": held("a.example.com/z")}));
+    surroundings.related.contents.push(alone(gadget).unwrap());
+    let told = ask_exactly("Namespace/shop", std::slice::from_ref(&shop), &surroundings).sentence;
+    surroundings.related.contents.pop();
+    assert!(
+        told.starts_with("Namespace/shop is not gone: Gadget/kept is being deleted and is held by"),
+        "{told}"
+    );
     // It was looked for.
     assert!(surroundings.gaps.iter().any(|gap| gap.what == "Node/n1"), "{:?}", surroundings.gaps);
     let unknown = condition("Ready", "Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status.");

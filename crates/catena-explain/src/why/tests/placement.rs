@@ -313,8 +313,7 @@ fn a_closed_node_that_the_pod_does_not_ask_for_is_no_remedy() {
     assert_eq!(cause.advice, OF_SELECTOR);
 }
 
-const OF_SELECTOR: &str =
-    "correct the node selector or the node affinity in the pod template, or label a node";
+const OF_SELECTOR: &str = "correct the node selector or the node affinity in the pod template (if it has none, an admission webhook added it), or label a node";
 
 #[test]
 fn the_volume_that_keeps_a_pod_from_all_nodes_is_named() {
@@ -325,60 +324,6 @@ fn the_volume_that_keeps_a_pod_from_all_nodes_is_named() {
     let claim = object("v1", "PersistentVolumeClaim", "data", None, body);
     let cause = ask(WEB, &objects, &with(vec![claim], vec![], vec![])).root_cause.unwrap();
     assert!(cause.advice.ends_with("kubectl describe persistentvolume pv-zone"), "{}", cause.advice);
-}
-
-#[test]
-fn a_selector_that_the_template_does_not_have_is_blamed_on_who_adds_it() {
-    let message = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.";
-    let hook = json!({"webhooks": [{"name": "spot.example.com", "rules": [{"apiGroups": [""], "resources": ["pods"]}]}]});
-    let hook = wide("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "spot", hook);
-    let told = |settings: &str, spec: Value, parameters: Value, hooks: &[DynamicObject]| {
-        let mut objects = unschedulable(message);
-        (objects[1].data["spec"]["parameters"], objects[2].data["spec"]) = (parameters, spec);
-        let mut surroundings = Surroundings { settings: settings.into(), ..calm() };
-        surroundings.related.writers = hooks.iter().cloned().filter_map(alone).collect();
-        ask(WEB, &objects, &surroundings).root_cause.unwrap()
-    };
-    let settings = "templates: {default: {spec: {nodeSelector: '{{ parameters.selector }}'}}}";
-    let pool = json!({"nodeSelector": {"pool": "spot"}});
-    let term = json!([{"matchExpressions": [{"key": "pool", "operator": "Exists"}]}]);
-    let affinity = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": term}}}});
-    let added = told(settings, pool.clone(), Value::Null, &[]);
-    let meaning = "fits on no node: 3 node(s) didn't match Pod's node affinity/selector; its template does not have the node selector pool, which was added when it was created";
-    assert_eq!(added.meaning, meaning);
-    assert!(added.advice.starts_with("correct what adds it"), "{}", added.advice);
-    let by = told(settings, affinity, Value::Null, &[hook]).meaning;
-    assert!(by.ends_with("the node affinity for pool, which was added when it was created, perhaps by MutatingWebhookConfiguration/spot"), "{by}");
-    let mut place = unschedulable(
-        "0/2 nodes are available: 1 node(s) were unschedulable, 1 node(s) didn't match Pod's node affinity/selector.",
-    );
-    place[2].data["spec"] = pool.clone();
-    let mut closed = node("n1", json!({"spec": {"unschedulable": true}}));
-    closed.metadata.labels = Some([("pool".to_owned(), "spot".to_owned())].into());
-    let mut surroundings = with(vec![], vec![closed], vec![]);
-    surroundings.settings = settings.into();
-    let meaning = ask(WEB, &place, &surroundings).root_cause.unwrap().meaning;
-    assert!(meaning.ends_with("; n1 is cordoned"), "{meaning}");
-    let own = told(settings, pool.clone(), json!({"selector": {"pool": "spot"}}), &[]);
-    let unknown = told("", pool, Value::Null, &[]);
-    assert_eq!([own.advice, unknown.advice], [OF_SELECTOR; 2]);
-}
-
-#[test]
-fn a_scheduler_that_the_template_does_not_have_is_blamed_on_who_adds_it() {
-    let template = |scheduler: &str| json!({"spec": {"replicas": 1, "template": {"spec": {"schedulerName": scheduler}}}, "status": {"observedGeneration": 1, "replicas": 1}});
-    let told = |of_template: &str| {
-        let mut pod =
-            object("v1", "Pod", "web-x", Some("ReplicaSet/web"), json!({"status": {"phase": "Pending"}}));
-        pod.data["spec"] = json!({"schedulerName": "volcano"});
-        let objects = [object("apps/v1", "ReplicaSet", "web", None, template(of_template)), pod];
-        ask_exactly("ReplicaSet/web", &objects, &calm()).root_cause.unwrap().meaning
-    };
-    assert_eq!(told("volcano"), "has no node, and its scheduler volcano has not reported on it");
-    assert!(
-        told("default-scheduler")
-            .contains("; its template does not have the scheduler volcano, which was added")
-    );
 }
 
 #[test]

@@ -282,12 +282,13 @@ fn the_exit_code_of_a_crash_loop_is_told_in_words() {
         (139, "Error", "", "has a container that exits again and again with a segmentation fault"),
         (137, "Error", "", "has a container that exits again and again, because a signal ends it"),
         (143, "Error", "", "has a container that exits again and again, because a signal ends it"),
-        (1, "Error", "", "has a container that exits again and again"),
+        (1, "Error", "a child exited with exit code 137", "has a container that exits again and again"),
         (255, "Error", "exec /srv/web: exec format error", "has a program for another architecture"),
     ] {
         let ended = json!({"terminated": {"reason": reason, "exitCode": code, "message": said}});
         let cause = ask(WEB, &container(&back_off, &ended), &calm()).root_cause.unwrap();
         assert!(cause.meaning.starts_with(meaning), "{code}: {}", cause.meaning);
+        assert_eq!(cause.meaning.contains("signal"), meaning.contains("signal"), "{code}: {}", cause.meaning);
     }
 }
 

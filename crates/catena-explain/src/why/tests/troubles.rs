@@ -31,6 +31,23 @@ fn pods_with_other_troubles_are_counted_beside_the_cause_and_replicas_with_the_s
 }
 
 #[test]
+fn pods_of_which_the_scheduler_says_something_else_are_counted_beside_the_cause() {
+    let unplaced = |name: &str, said: &str| {
+        let told = condition("PodScheduled", "False", "Unschedulable", said);
+        pod(name, json!({"phase": "Pending", "conditions": [told]}))
+    };
+    let full = "0/3 nodes are available: 3 Insufficient cpu.";
+    let elsewhere = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.";
+    let pods = [("a", full), ("b", full), ("c", elsewhere), ("d", elsewhere)]
+        .map(|(name, said)| unplaced(name, said));
+    let body = || not_ready("Progressing", "0 of 4", Value::Null);
+    let answer = ask_exactly(WEB, &[&[deployment(body()), set(body())][..], &pods].concat(), &calm());
+    assert!(answer.sentence.contains("Pod/a fits on no node: 3 Insufficient cpu"), "{}", answer.sentence);
+    let told = "beside it, 2 objects have other troubles: Pod/c fits on no node: 3 node(s) didn't match Pod's node affinity/selector (Unschedulable; 1 more like it)";
+    assert_eq!(answer.remarks, [told]);
+}
+
+#[test]
 fn pods_that_fail_are_told_beside_a_quota() {
     let blocked =
         || blocker("BasicReplicaSet", "web", "QuotaExceeded", "exceeded quota: small, requested: pods=1");
@@ -89,6 +106,9 @@ fn two_writers_that_change_a_spec_in_turn_are_told_while_each_state_is_ready() {
     let fight = ask_with([first, (16, "2026-01-01T00:09:56Z"), (17, "2026-01-01T00:09:58Z")]);
     let says = "BasicDeployment/web has a spec that is changed again and again: its revisions 16 and 17 are 2s apart; the last change was made by keel or argocd (RepeatedWrites).";
     assert_eq!(fight.sentence, says);
+    let two = [revision(16, "2026-01-01T00:09:56Z"), revision(17, "2026-01-01T00:09:58Z")];
+    let two = ask(WEB, &[&[deployment(web.clone()), set(ready())][..], &two].concat(), &calm());
+    assert_eq!(two.sentence, says, "there may be no other rendering");
     let advice = fight.root_cause.unwrap().advice;
     assert!(advice.contains("kubectl -n shop get basicdeployment.catena.dev/web --output yaml"), "{advice}");
     let new = [revision(9, "2026-01-01T00:09:57Z"), revision(17, "2026-01-01T00:09:58Z")];

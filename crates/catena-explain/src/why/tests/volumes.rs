@@ -40,14 +40,16 @@ fn by_hand() -> Surroundings {
 }
 
 fn volumes() -> Vec<Node> {
-    let volume = |name: &str, class: &str, phase: &str| {
-        let body = json!({"spec": {"storageClassName": class}, "status": {"phase": phase}});
+    let volume = |name: &str, claim: &str, phase: &str| {
+        let of = json!({"namespace": "shop", "name": claim});
+        let spec = json!({"claimRef": of, "persistentVolumeReclaimPolicy": "Retain"});
+        let body = json!({"spec": spec, "status": {"phase": phase}});
         alone(wide("v1", "PersistentVolume", name, body)).unwrap()
     };
     vec![
-        volume("pv-1", "fast", "Bound"),
-        volume("pv-2", "slow", "Released"),
-        volume("pv-rel", "fast", "Released"),
+        volume("pv-1", "data", "Bound"),
+        volume("pv-2", "other", "Released"),
+        volume("pv-rel", "data", "Released"),
     ]
 }
 
@@ -116,7 +118,7 @@ fn a_pod_leads_to_its_claim_and_the_claim_to_its_class() {
         scene(
             "a volume of a former claim",
             Surroundings { related: Related { volumes: volumes(), ..by_hand().related }, ..by_hand() },
-            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume is made for it, and PersistentVolume/pv-rel, which may fit, is kept for a former claim (NoVolumeFits",
+            "BasicDeployment/web is not ready: PersistentVolumeClaim/data is not bound: no volume is made for it, and PersistentVolume/pv-rel is kept for a former claim of its name (NoVolumeFits",
             "kubectl patch persistentvolume pv-rel --type merge",
         ),
         scene(
