@@ -218,25 +218,17 @@ impl Status {
         }
         let since = self.since("Ready", created);
         // First one that waits: after a restart of the node, containers that had run count as failed while init containers run again.
-        for container in self.containers() {
-            if let Some(waiting) = &container.state.waiting
-                && !matches!(waiting.reason.as_str(), "" | "ContainerCreating" | "PodInitializing")
-            {
-                let message = if waiting.message.is_empty() {
-                    format!("container {:?}", container.name)
-                } else {
-                    waiting.message.clone()
-                };
-                return PodProblem::conclusive(&waiting.reason, &message, since);
-            }
+        let mut waiting = self.containers().filter_map(|of| Some((&of.name, of.state.waiting.as_ref()?)));
+        let is_cause = |reason: &str| !matches!(reason, "" | "ContainerCreating" | "PodInitializing");
+        if let Some((name, waiting)) = waiting.find(|(_, waiting)| is_cause(&waiting.reason)) {
+            let said = &waiting.message;
+            let message = if said.is_empty() { format!("container {name:?}") } else { said.clone() };
+            return PodProblem::conclusive(&waiting.reason, &message, since);
         }
-        for container in self.containers() {
-            if let Some(terminated) = container.state.terminated.as_ref().filter(|ended| ended.exit_code != 0)
-            {
-                let message =
-                    format!("container {:?} exited with code {}", container.name, terminated.exit_code);
-                return PodProblem::conclusive(&terminated.reason, &message, since);
-            }
+        let mut ended = self.containers().filter_map(|of| Some((&of.name, of.state.terminated.as_ref()?)));
+        if let Some((name, ended)) = ended.find(|(_, ended)| ended.exit_code != 0) {
+            let message = format!("container {name:?} exited with code {}", ended.exit_code);
+            return PodProblem::conclusive(&ended.reason, &message, since);
         }
         let condition = |r#type: &str| self.condition(r#type).map(|found| (&*found.status, &*found.reason));
         if let Some((reason, message)) = node_trouble(node, condition) {
@@ -257,9 +249,8 @@ impl Status {
     }
 
     fn since(&self, r#type: &str, created: Timestamp) -> Timestamp {
-        self.condition(r#type)
-            .and_then(|condition| condition.last_transition_time.as_ref())
-            .map_or(created, |time| time.0)
+        let since = self.condition(r#type).and_then(|condition| condition.last_transition_time.as_ref());
+        since.map_or(created, |time| time.0)
     }
 }
 

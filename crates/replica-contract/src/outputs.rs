@@ -98,22 +98,20 @@ impl TryFrom<ReplicaContract> for Mapping {
     type Error = ExpressionError;
 
     fn try_from(contract: ReplicaContract) -> Result<Self, ExpressionError> {
-        let source = |name, output: &Output| Source::of(name, output);
-        let optional = |name, output: &Option<Output>| {
-            output.as_ref().map(|output| Source::of(name, output)).transpose()
-        };
+        let optional =
+            |name, output: Option<&Output>| output.map(|output| Source::of(name, output)).transpose();
         Ok(Self {
-            active: source("active", &contract.active)?,
-            observed_generation: source("observedGeneration", &contract.observed_generation)?,
-            ready: optional("ready", &contract.ready)?,
-            updated: source("updated", &contract.updated)?,
-            available: optional("available", &contract.available)?,
-            terminating: optional("terminating", &contract.terminating)?,
-            blocked_by: source("blockedBy", &contract.blocked_by)?,
-            stalled: optional("stalled", &contract.stalled)?,
-            paused: optional("paused", &contract.paused)?,
-            selector: source("selector", &contract.selector)?,
-            pods: contract.pods.as_ref().map(|pods| source("pods.selector", &pods.selector)).transpose()?,
+            active: Source::of("active", &contract.active)?,
+            observed_generation: Source::of("observedGeneration", &contract.observed_generation)?,
+            ready: optional("ready", contract.ready.as_ref())?,
+            updated: Source::of("updated", &contract.updated)?,
+            available: optional("available", contract.available.as_ref())?,
+            terminating: optional("terminating", contract.terminating.as_ref())?,
+            blocked_by: Source::of("blockedBy", &contract.blocked_by)?,
+            stalled: optional("stalled", contract.stalled.as_ref())?,
+            paused: optional("paused", contract.paused.as_ref())?,
+            selector: Source::of("selector", &contract.selector)?,
+            pods: optional("pods.selector", contract.pods.as_ref().map(|pods| &pods.selector))?,
             contract,
         })
     }
@@ -230,12 +228,9 @@ impl Reading<'_> {
 /// Checks that fields are texts if they are set.
 fn all_texts(map: &Value, texts: &[&str]) -> Result<(), String> {
     let mut set = texts.iter().filter_map(|field| Some((field, map.get(field)?)));
-    match set.find(|(_, value)| !value.is_string()) {
-        Some((field, value)) => {
-            Err(format!("{field} is {}, but must be {}", described(value), Type::Text.name()))
-        }
-        None => Ok(()),
-    }
+    set.find(|(_, value)| !value.is_string()).map_or(Ok(()), |(field, value)| {
+        Err(format!("{field} is {}, but must be {}", described(value), Type::Text.name()))
+    })
 }
 
 /// The type of an output.
