@@ -94,9 +94,15 @@ pub fn check(
     };
     let at = |path: &FieldPath| Some(Output::Field(path.clone()));
     let of = |output: &Output| Some(output.clone());
-    let mut ready = match &contract.ready {
+    let ready = match &contract.ready {
         Some(ready) => field("ready", of(ready), "boolean", true),
-        None if contract.says_ready() => field("ready", at(&contract.conditions), "array", true),
+        None if contract.says_ready() => {
+            let mut by_condition = field("ready", at(&contract.conditions), "array", true);
+            for told in by_condition.iter_mut().map(|found| &mut found.note).filter(|note| note.is_empty()) {
+                "by the condition Ready, which only a live object shows".clone_into(told);
+            }
+            by_condition
+        }
         None => Some(Field {
             name: "ready",
             path: String::new(),
@@ -105,11 +111,6 @@ pub fn check(
             note: "other numbers do not tell whether an old replica is counted for a new one; say when all are new and serve: --path ready=status.ready, or --cel 'ready=…'".to_owned(),
         }),
     };
-    if let Some(by_condition) =
-        ready.as_mut().filter(|found| contract.ready.is_none() && found.ok && found.note.is_empty())
-    {
-        "by the condition Ready, which only a live object shows".clone_into(&mut by_condition.note);
-    }
     // Whoever names another field expects that restarts reach it.
     let is_named = contract.restarted_at != ReplicaContract::default().restarted_at;
     let clauses = [

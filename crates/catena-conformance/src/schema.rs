@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use catena_api::{contract::FieldPath, keys::COMMAND_KIND};
 use catena_cluster::{Cluster, Kind, configured_commands, errors, is_our_command};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The schema of a kind.
 pub struct Schema {
@@ -38,12 +38,9 @@ impl Schema {
     /// The schema of a kind in the document of its group and version.
     pub(super) fn of(document: &Value, group: &str, version: &str, kind: &str) -> Option<Self> {
         let all = document.pointer("/components/schemas")?.as_object()?;
+        let wanted = json!({"group": group, "version": version, "kind": kind});
         let is_it = |schema: &&Value| {
-            let kinds = schema["x-kubernetes-group-version-kind"].as_array();
-            kinds
-                .into_iter()
-                .flatten()
-                .any(|gvk| gvk["group"] == group && gvk["version"] == version && gvk["kind"] == kind)
+            schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.contains(&wanted))
         };
         let root = all.values().find(is_it)?.clone();
         Some(Self { document: document.clone(), root })

@@ -26,14 +26,11 @@ impl Manifest {
             1 => documents.remove(0),
             many => bail!("it has {many} documents: write one object"),
         };
-        let wanted = (&*kind.resource.api_version, &*kind.resource.kind);
-        let found = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
-        let (api_version, name) = (found("apiVersion"), found("kind"));
+        let [version, name] = ["apiVersion", "kind"].map(|field| object[field].as_str().unwrap_or_default());
+        let (wanted, kind) = (&*kind.resource.api_version, &*kind.resource.kind);
         ensure!(
-            (&*api_version, &*name) == wanted,
-            "it is a {name:?} of {api_version:?}, but the checked kind is {:?} of {:?}",
-            wanted.1,
-            wanted.0
+            (version, name) == (wanted, kind),
+            "it is a {name:?} of {version:?}, but the checked kind is {kind:?} of {wanted:?}"
         );
         ensure!(object["metadata"]["name"].is_string(), "metadata.name is missing: give the object a name");
         if let Some(metadata) = object["metadata"].as_object_mut() {

@@ -78,15 +78,10 @@ impl<'r> Run<'r> {
     }
 
     /// Waits until something is visible that a requirement asks for, which otherwise is broken in these words.
-    pub async fn saw(
-        &self,
-        requirement: Requirement,
-        is: impl FnMut(&Observed) -> bool,
-        unseen: &str,
-    ) -> bool {
-        let is_seen = self.until(requirement, is).await;
+    pub async fn saw(&self, asked: Requirement, is: impl FnMut(&Observed) -> bool, unseen: &str) -> bool {
+        let is_seen = self.until(asked, is).await;
         if !is_seen {
-            self.ledger.fail(requirement, format!("{}: {unseen}", self.in_time(requirement)));
+            self.ledger.fail(asked, format!("{}: {unseen}", self.in_time(asked)));
         }
         is_seen
     }

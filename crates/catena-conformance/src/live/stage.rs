@@ -126,9 +126,9 @@ impl Stage {
     /// The marks that a child has lost.
     pub async fn lost_marks(&self, name: &str) -> Result<Vec<&'static str>> {
         let child = self.find(name).await?.with_context(|| format!("{name} is gone"))?;
-        let has = |map: &std::collections::BTreeMap<String, String>| map.contains_key(FOREIGN);
-        let marks = [("label", has(child.labels())), ("annotation", has(child.annotations()))];
-        Ok(marks.into_iter().filter(|(_, is_there)| !is_there).map(|(what, _)| what).collect())
+        let mut marks = vec![("label", child.labels()), ("annotation", child.annotations())];
+        marks.retain(|(_, there)| !there.contains_key(FOREIGN));
+        Ok(marks.into_iter().map(|(what, _)| what).collect())
     }
 
     /// A child, if it is there.
