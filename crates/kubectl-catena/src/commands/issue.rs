@@ -141,6 +141,13 @@ mod tests {
     }
 
     #[test]
+    fn a_name_with_other_characters_is_quoted() {
+        let set = [".metadata.annotations['example.org/ticket']=4711".to_owned()];
+        let fields = fields("spec.target", "web", &set).unwrap();
+        assert_eq!(fields["metadata"]["annotations"]["example.org/ticket"], 4711);
+    }
+
+    #[test]
     fn the_previous_revision_is_the_one_before_the_newest_that_is_there_now() {
         let with = |numbers: &[i64], observed: i64| {
             let revisions: Vec<_> = numbers.iter().map(|number| json!({"number": number})).collect();

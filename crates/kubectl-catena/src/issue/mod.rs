@@ -4,7 +4,8 @@ mod wait;
 
 use std::{process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow};
+use catena_api::contract::FieldPath;
 use catena_cluster::{Change, Cluster, How, Identity, Kind};
 use catena_terminal::parse_duration;
 use clap::{Args, ValueEnum};
@@ -115,18 +116,13 @@ pub fn set(command: &mut Value, path: &str, value: Value) -> Result<()> {
         Some(path) => path.to_owned(),
         None => format!("spec.{}", path.strip_prefix("spec.").unwrap_or(path)),
     };
-    let mut place = command;
-    for name in from_top.split('.') {
-        ensure!(
-            !name.is_empty(),
-            "{path:?} is not a field: write names separated by dots, for example spec.targetRef.name"
-        );
-        if !place.is_object() {
-            *place = json!({});
-        }
-        place = &mut place[name];
-    }
-    *place = value;
+    let field: FieldPath = from_top.parse().map_err(|_| {
+        anyhow!(
+            "{path:?} is not a field: write names separated by dots, for example spec.targetRef.name, and quote one with other \
+             characters, as in .metadata.annotations['example.org/ticket']"
+        )
+    })?;
+    field.set(command, value);
     Ok(())
 }
 
