@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
-use catena_cluster::Options;
+use catena_cluster::{ObjectArgument, Options};
 use clap::{Parser, Subcommand};
 
 use crate::{
@@ -41,7 +41,7 @@ enum Command {
         not ready, not finished or not gone; 1 that could not be found out, for example because the server does not answer, or \
         because you may not list the dependents of an object that does not report on itself."
     )]
-    Why(inspect::Why),
+    Why(ObjectArgument),
     /// Replace all pods of a BasicDeployment, within its rollout budget
     #[command(after_help = "Example: kubectl catena restart web --wait")]
     Restart(issue::Restart),

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use catena_api::contract::ReplicaContract;
 use catena_cluster::{Kind, Options};
 use catena_conformance::{
-    Field, Report, Schema, check, check_command, is_command, labels,
+    Report, Schema, check, check_command, is_command, labels,
     live::{self, Limits, Manifest, Mapping, Subject},
 };
 use clap::{Args, Subcommand};
@@ -47,17 +47,6 @@ pub struct Arguments {
     /// A file of values of basic-deployment-controller with the contract of this kind, which the two options above change
     #[arg(long, value_name = "FILE")]
     values: Option<PathBuf>,
-    #[command(flatten)]
-    trials: Trials,
-    /// Check it as a kind of commands, as is done for ours, for those in the values of command-binder, and for a CRD with the
-    /// label catena.dev/command=true
-    #[arg(long, conflicts_with_all = ["path", "cel", "values", "live"])]
-    command: bool,
-}
-
-/// How the contract is tried on real objects.
-#[derive(Args)]
-struct Trials {
     /// Create objects in a namespace of their own, try the contract on them, and remove them
     #[arg(long, requires = "template")]
     live: bool,
@@ -70,6 +59,10 @@ struct Trials {
     bad_template: Option<PathBuf>,
     #[command(flatten)]
     limits: Limits,
+    /// Check it as a kind of commands, as is done for ours, for those in the values of command-binder, and for a CRD with the
+    /// label catena.dev/command=true
+    #[arg(long, conflicts_with_all = ["path", "cel", "values", "live"])]
+    command: bool,
 }
 
 /// Checks a kind.
@@ -77,31 +70,31 @@ pub async fn run(options: &Options, output: Output, command: &Command) -> Result
     let Command::Check(arguments) = command;
     let own = mapping(Value::Null, &arguments.path, &arguments.cel)?;
     let cluster = options.connect().await?;
-    let name = arguments.kind.rsplit('/').next().unwrap_or_default();
-    let kind = cluster.kinds.find(name)?;
-    let mapping = match &arguments.values {
+    let kind = cluster.kinds.find(arguments.kind.rsplit('/').next().unwrap_or_default())?;
+    let name = kind.resource.kind.as_str();
+    let mut mapping = match &arguments.values {
         Some(values) => mapping(of_file(values, kind, contract_of)?, &arguments.path, &arguments.cel)?,
         None => own,
     };
     let schema = Schema::read(&cluster, kind).await?;
     let labels = labels(&cluster, kind).await;
     if arguments.command || is_command(&cluster, kind, labels.as_ref()).await {
-        arguments.ensure_no_replicas(&kind.resource.kind)?;
+        arguments.ensure_no_replicas(name)?;
         return print(output, &check_command(&kind.resource, &schema));
     }
-    ensure!(
-        kind.is_namespaced,
-        "{} is cluster-wide, but a child is in the namespace of its parent",
-        kind.resource.kind
-    );
+    ensure!(kind.is_namespaced, "{name} is cluster-wide, but a child is in the namespace of its parent");
     let report = check(&kind.resource, &schema, labels.as_ref(), arguments.is_mapped(), &mapping.contract);
     // Without its fields, a kind needs no trial.
-    let is_tried = arguments.trials.live && report.honours;
-    let Some(template) = arguments.trials.template.as_ref().filter(|_| is_tried) else {
+    let is_tried = arguments.live && report.honours;
+    let Some(template) = arguments.template.as_ref().filter(|_| is_tried) else {
         return print(output, &report);
     };
-    let subject = arguments.trials.subject(kind, template, &report.fields, mapping)?;
-    print(output, &Box::pin(live::check(cluster, &subject, &arguments.trials.limits)).await?)
+    // A path that the schema lacks is no input.
+    if report.fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
+        mapping.contract.restarted_at = None;
+    }
+    let subject = arguments.subject(kind, template, mapping)?;
+    print(output, &Box::pin(live::check(cluster, &subject, &arguments.limits)).await?)
 }
 
 impl Arguments {
@@ -111,26 +104,14 @@ impl Arguments {
 
     fn ensure_no_replicas(&self, kind: &str) -> Result<()> {
         ensure!(
-            !self.is_mapped() && !self.trials.live,
+            !self.is_mapped() && !self.live,
             "{kind} is a kind of commands, which have no replicas: leave out --path, --cel, --values and --live"
         );
         Ok(())
     }
-}
 
-impl Trials {
-    /// The child to try, of a kind whose fields have been checked.
-    fn subject(
-        &self,
-        kind: &Kind,
-        template: &Path,
-        fields: &[Field],
-        mut mapping: Mapping,
-    ) -> Result<Subject> {
-        // A path that the schema lacks is no input.
-        if fields.iter().any(|field| field.name == "restartedAt" && !field.ok) {
-            mapping.contract.restarted_at = None;
-        }
+    /// The child to try.
+    fn subject(&self, kind: &Kind, template: &Path, mapping: Mapping) -> Result<Subject> {
         let good = of_file(template, kind, Manifest::read)?;
         let bad = match &self.bad_template {
             Some(path) => of_file(path, kind, Manifest::read)?,
@@ -182,17 +163,10 @@ fn of_file<T>(path: &Path, kind: &Kind, of: impl FnOnce(&str, &Kind) -> Result<T
 fn contract_of(text: &str, kind: &Kind) -> Result<Value> {
     let values = Yaml::read(text).context("it is no YAML")?;
     let mut children = values["children"].as_array().into_iter().flatten();
-    let is_it = |child: &&Value| {
-        child["apiVersion"] == *kind.resource.api_version && child["kind"] == *kind.resource.kind
-    };
-    match children.find(is_it) {
-        Some(child) => Ok(child["contract"].clone()),
-        None => bail!(
-            "it has no entry of apiVersion {} and kind {} in children",
-            kind.resource.api_version,
-            kind.resource.kind
-        ),
-    }
+    let (version, kind) = (kind.resource.api_version.as_str(), kind.resource.kind.as_str());
+    let child = children.find(|child| child["apiVersion"] == version && child["kind"] == kind);
+    let none = || format!("it has no entry of apiVersion {version} and kind {kind} in children");
+    Ok(child.with_context(none)?["contract"].clone())
 }
 
 #[cfg(test)]

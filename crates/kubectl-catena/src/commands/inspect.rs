@@ -12,13 +12,6 @@ use serde::Serialize;
 
 use crate::output::Output;
 
-/// The object to explain.
-#[derive(Args)]
-pub struct Why {
-    #[command(flatten)]
-    object: ObjectArgument,
-}
-
 /// The object, and the extent of its tree.
 #[derive(Args)]
 pub struct Tree {
@@ -46,8 +39,8 @@ struct Shown<'s> {
 }
 
 /// Explains the state of an object.
-pub async fn why(options: &Options, output: Output, arguments: &Why) -> Result<ExitCode> {
-    let target = arguments.object.target()?;
+pub async fn why(options: &Options, output: Output, object: &ObjectArgument) -> Result<ExitCode> {
+    let target = object.target()?;
     let cluster = options.connect().await?;
     let answer = Box::pin(explanation(&cluster, &target)).await?;
     output.print(&answer, || text(&answer, answer.now))?;

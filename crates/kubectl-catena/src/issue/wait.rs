@@ -141,11 +141,9 @@ async fn watch(
             }
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 let resource = &kind.resource.plural;
-                return Err(kube::Error::Api(status)).with_context(|| {
-                    format!(
-                        "the command was created, but you may not list {resource}; see it with `kubectl get`"
-                    )
-                });
+                return Err(kube::Error::Api(status)).context(format!(
+                    "the command was created, but you may not list {resource}; see it with `kubectl get`"
+                ));
             }
             Err(error) => status.note(&format!("the watch failed and is retried: {error}")),
         }

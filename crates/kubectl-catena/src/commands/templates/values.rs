@@ -1,6 +1,6 @@
 //! The templates in the values of a chart.
 
-use std::{collections::BTreeMap, io::Read};
+use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use catena_api::{backup::VALUES, keys::GROUP};
@@ -27,13 +27,12 @@ pub struct Source {
 pub fn read(files: &[String]) -> Result<Value> {
     let mut values = Value::Object(Map::new());
     for file in files {
-        let mut text = String::new();
-        if file == "-" {
-            std::io::stdin().read_to_string(&mut text).context("the standard input cannot be read")?;
+        let text = if file == "-" {
+            std::io::read_to_string(std::io::stdin()).context("the standard input cannot be read")?
         } else {
-            text = std::fs::read_to_string(file)
-                .with_context(|| format!("{file} cannot be read; give a file with the values of a chart"))?;
-        }
+            std::fs::read_to_string(file)
+                .with_context(|| format!("{file} cannot be read; give a file with the values of a chart"))?
+        };
         add(&mut values, file, &text)?;
     }
     Ok(values)
@@ -56,7 +55,8 @@ fn add(values: &mut Value, file: &str, text: &str) -> Result<()> {
 pub fn sources(values: &Value) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for (name, template) in entries(values, "templates")? {
-        let mut source = source(format!("templates.{name}"), name, template, kinds(values), &[])?;
+        let mut source = source(format!("templates.{name}"), name, template)?;
+        source.kinds = kinds(values);
         if let Some(declared) = values["parameters"].get(name) {
             let declared = serde_json::from_value(declared.clone());
             let declared =
@@ -72,7 +72,8 @@ pub fn sources(values: &Value) -> Result<Vec<Source>> {
             found.map(str::to_owned).with_context(|| format!("{field}.{key}: is missing; set it"))
         };
         let kinds = vec![(text("apiVersion")?, text("kind")?)];
-        sources.push(source(format!("{field}.template"), name, &backup["template"], kinds, &VALUES)?);
+        let source = source(format!("{field}.template"), name, &backup["template"])?;
+        sources.push(Source { kinds, variables: &VALUES, ..source });
     }
     if sources.is_empty() {
         bail!(
@@ -99,21 +100,15 @@ fn kinds(values: &Value) -> Vec<(String, String)> {
     if !kinds.is_empty() {
         return kinds;
     }
-    [("v1", "Pod"), ("catena.dev/v1alpha1", "BasicReplicaSet")]
-        .map(|(version, kind)| (version.into(), kind.into()))
-        .into()
+    let usual = [("v1", "Pod"), ("catena.dev/v1alpha1", "BasicReplicaSet")];
+    usual.map(|(version, kind)| (version.into(), kind.into())).into()
 }
 
-fn source(
-    field: String,
-    name: &str,
-    template: &Value,
-    kinds: Vec<(String, String)>,
-    variables: &'static [&'static str],
-) -> Result<Source> {
+fn source(field: String, name: &str, template: &Value) -> Result<Source> {
     let text = template.as_str().with_context(|| format!("{field}: must be a text, the template"))?;
     let templates = Templates::compile(&BTreeMap::from([(name.to_owned(), text.to_owned())]), GROUP);
-    Ok(Source { field, name: name.to_owned(), templates, mistakes: Vec::new(), kinds, variables })
+    let (name, mistakes, kinds) = (name.to_owned(), Vec::new(), Vec::new());
+    Ok(Source { field, name, templates, mistakes, kinds, variables: &[] })
 }
 
 #[cfg(test)]
