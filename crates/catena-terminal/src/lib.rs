@@ -1,7 +1,6 @@
 //! A person at a terminal: colours, tables, durations, progress, and the wish to stop.
 
 mod durations;
-mod notice;
 mod paint;
 mod progress;
 mod table;
@@ -9,8 +8,7 @@ mod waiting;
 
 pub use self::{
     durations::{age, duration, parse_duration},
-    notice::tell,
-    paint::{Tone, cut, sanitized},
+    paint::{Tone, cut, first_of, sanitized, tell},
     progress::Progress,
     table::{Cell, Table},
     waiting::{Interrupt, interrupted, until},

@@ -1,7 +1,7 @@
-//! Texts in colours. What is printed goes through `anstream`, which leaves the colours out where nobody sees them: elsewhere than on a
-//! terminal, and when `NO_COLOR` is set.
+//! Texts for a person, and their colours, which `anstream` leaves out where nobody sees them: elsewhere than on a terminal, and
+//! when `NO_COLOR` is set.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, io::Write};
 
 use clap::builder::styling::{AnsiColor, Style};
 
@@ -48,6 +48,19 @@ pub fn sanitized(text: &str) -> String {
         c => c,
     };
     text.chars().map(shown).collect()
+}
+
+/// The first of some names, and whether there are more.
+#[must_use]
+pub fn first_of(names: &[impl AsRef<str>], most: usize) -> String {
+    let first: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
+    first.join(", ") + if names.len() > most { ", …" } else { "" }
+}
+
+/// Writes a line to standard error, beside what a command prints. That nobody reads it must not end work that has something to
+/// clean up.
+pub fn tell(text: &str) {
+    writeln!(anstream::stderr(), "{text}").ok();
 }
 
 /// A text, cut behind this number of characters.

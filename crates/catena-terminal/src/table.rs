@@ -46,17 +46,17 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
-    /// Whether it has only its header.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.len() == 1
-    }
-
     /// The table under a sentence that says whether all is well.
     #[must_use]
     pub fn render_under(&self, verdict: &str, is_good: bool) -> String {
         let tone = if is_good { Tone::Good } else { Tone::Bad };
-        format!("{}\n\n{}", tone.paint(verdict), self.render())
+        format!("{}\n{}", tone.paint(verdict), self.section())
+    }
+
+    /// The table below an empty line; nothing if it has no rows.
+    #[must_use]
+    pub fn section(&self) -> String {
+        if self.rows.len() == 1 { String::new() } else { format!("\n{}", self.render()) }
     }
 
     /// The lines, each with its line end. A column that is empty but for its header is left out.
@@ -65,7 +65,7 @@ impl Table {
         let length =
             |row: &Vec<Cell>, column: usize| row.get(column).map_or(0, |cell| cell.text.chars().count());
         let width = |column: usize| {
-            let is_used = self.is_empty() || self.rows.iter().skip(1).any(|row| length(row, column) > 0);
+            let is_used = self.rows.iter().skip(1).any(|row| length(row, column) > 0);
             self.rows.iter().map(|row| length(row, column)).max().filter(|_| is_used)
         };
         let widths: Vec<Option<usize>> = (0..self.rows.first().map_or(0, Vec::len)).map(width).collect();

@@ -76,8 +76,8 @@ fn saved_text(saved: &Saved) -> String {
         table.push([kind.into(), "".into(), count.to_string().into(), why.into()]);
     }
     let gaps = saved.not_seen.iter().map(|gap| format!("not saved: {gap}\n"));
-    let rows = if table.is_empty() { String::new() } else { table.render() };
-    rows + &gaps.collect::<String>()
+    let text = table.section() + &gaps.collect::<String>();
+    text.trim_start().to_owned()
 }
 
 /// The backup.
@@ -115,7 +115,7 @@ fn restored_text(restored: &Report) -> String {
     let (overwritten, differing) = (restored.overwritten.len(), restored.differing.len());
     let overwritten = some(overwritten, format!(", {overwritten} overwritten"));
     let differing = some(differing, format!(" ({differing} not as in the backup)"));
-    let mut text = format!(
+    let text = format!(
         "{created} objects restored, {present} were there and are left alone{overwritten}{differing}\n"
     );
     let mut table = Table::of(["NAMESPACE", "NOT RESTORED", "REASON"]);
@@ -125,10 +125,7 @@ fn restored_text(restored: &Report) -> String {
         let namespace = note.object.namespace.clone().unwrap_or_default();
         table.push([namespace.into(), Cell::toned(tone, note.object.to_string()), note.why.as_str().into()]);
     }
-    if !table.is_empty() {
-        text += &["\n", &table.render()].concat();
-    }
-    text
+    text + &table.section()
 }
 
 #[cfg(test)]

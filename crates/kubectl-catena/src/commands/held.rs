@@ -11,7 +11,7 @@ use catena_cluster::{
     },
 };
 use catena_explain::describe;
-use catena_terminal::{Cell, Table, Tone, age};
+use catena_terminal::{Cell, Table, Tone, age, first_of};
 use clap::Args;
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
@@ -177,22 +177,17 @@ impl Held {
 }
 
 fn text(shown: &Shown, now: Timestamp) -> String {
-    let unseen: Vec<String> = shown.not_seen.iter().take(5).map(ToString::to_string).collect();
-    let more = if shown.not_seen.len() > 5 { ", …" } else { "" };
+    let unseen: Vec<String> = shown.not_seen.iter().map(ToString::to_string).collect();
     let unseen =
-        if unseen.is_empty() { String::new() } else { format!("\nnot read: {}{more}\n", unseen.join(", ")) };
+        if unseen.is_empty() { String::new() } else { format!("\nnot read: {}\n", first_of(&unseen, 5)) };
     if shown.items.is_empty() {
-        let only = shown.only.join(", ");
-        let among = if only.is_empty() {
-            String::new()
-        } else {
-            format!(
-                ", among the kinds that backup-controller protects or protected before ({only}); --all-kinds searches all kinds"
-            )
-        };
+        let among = (!shown.only.is_empty()).then(|| {
+            let kinds = shown.only.join(", ");
+            format!(", among the kinds that backup-controller protects or protected before ({kinds}); --all-kinds searches all kinds")
+        });
         let none =
             if unseen.is_empty() { "no object is held for a backup" } else { "no held object was seen" };
-        return format!("{none}{among}\n{unseen}");
+        return format!("{none}{}\n{unseen}", among.unwrap_or_default());
     }
     let mut table = Table::of(["NAMESPACE", "OBJECT", "FOR", "ATTEMPT", "REASON", "BACKUP", "MESSAGE"]);
     for held in shown.items {

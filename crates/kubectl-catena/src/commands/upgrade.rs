@@ -4,10 +4,10 @@ use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use anyhow::Result;
 use catena_api::compatibility::Finding;
-use catena_cluster::{Cluster, Gap, LostField, Options};
+use catena_cluster::{Gap, LostField, ObjectName, Options};
 use catena_terminal::{Cell, Interrupt, Table, Tone, cut, interrupted, tell};
 use catena_upgrade::{
-    Absent, Checked, Definition, Leftover, Migrated, Migration, ObjectFields, Refused, absent, definitions,
+    Absent, Checked, Leftover, Migrated, Migration, ObjectFields, Refused, absent, definitions,
     remove_leftovers, scratch_id,
 };
 use clap::{Args, Subcommand};
@@ -85,11 +85,15 @@ async fn check(options: &Options, output: Output, arguments: &Check) -> Result<E
     // From here on, there may be something to remove.
     let mut interrupt = Interrupt::new()?;
     for definition in &definitions {
-        let id = arguments.scratch_id.as_deref();
-        match checked(&cluster, definition, id, &mut interrupt).await? {
-            Some(checked) => report.definitions.push(checked),
-            None => return Ok(interrupted()),
+        let (id, mut scratch) = (arguments.scratch_id.as_deref(), None);
+        let check = Box::pin(catena_upgrade::check(&cluster, definition, id, &mut scratch));
+        let checked = interrupt.or(check).await;
+        // However the check ends.
+        if let Some(scratch) = scratch {
+            scratch.remove().await?;
         }
+        let Some(checked) = checked else { return Ok(interrupted()) };
+        report.definitions.push(checked?);
     }
     output.print(&report, || text(&report))?;
     Ok(ExitCode::from(exit_code(&report, arguments.objects_only)))
@@ -111,34 +115,15 @@ fn exit_code(report: &Report, objects_only: bool) -> u8 {
     }
 }
 
-/// Checks a definition, and removes its scratch definition however the check ends.
-async fn checked(
-    cluster: &Cluster,
-    definition: &Definition,
-    id: Option<&str>,
-    interrupt: &mut Interrupt,
-) -> Result<Option<Checked>> {
-    let mut scratch = None;
-    let checked = interrupt.or(Box::pin(catena_upgrade::check(cluster, definition, id, &mut scratch))).await;
-    if let Some(scratch) = scratch {
-        scratch.remove().await?;
-    }
-    checked.transpose()
-}
-
 fn text(report: &Report) -> String {
-    let leftovers = report.leftovers.iter().map(|leftover| {
-        if leftover.removed {
-            format!("removed {}, which a killed check had left\n", leftover.name)
-        } else if !leftover.denied.is_empty() {
-            format!("left {} alone, which a killed check had left: {}\n", leftover.name, leftover.denied)
-        } else {
-            format!(
-                "left {} alone: another check uses it, or was killed; a check after {} removes it\n",
-                leftover.name, leftover.in_use_until
-            )
-        }
-    });
+    let leftover = |Leftover { name, removed, in_use_until, denied }: &Leftover| match denied.as_str() {
+        _ if *removed => format!("removed {name}, which a killed check had left\n"),
+        "" => format!(
+            "left {name} alone: another check uses it, or was killed; a check after {in_use_until} removes it\n"
+        ),
+        denied => format!("left {name} alone, which a killed check had left: {denied}\n"),
+    };
+    let leftovers = report.leftovers.iter().map(leftover);
     let definitions = report.definitions.iter().map(definition_text);
     let absent = report.absent.iter().map(absent_text);
     leftovers.chain(definitions).chain(absent).collect::<Vec<_>>().join("\n")
@@ -161,13 +146,12 @@ fn absent_text(Absent { name, objects, deleted }: &Absent) -> String {
 
 fn definition_text(checked: &Checked) -> String {
     let (name, objects) = (&checked.name, checked.objects);
+    let (refused, pruned) = (checked.refused.len(), checked.pruned.len());
     let mut text = if !checked.installed {
         format!("{name} is not installed: there is nothing to compare it with\n")
     } else if checked.harms() || !checked.findings.is_empty() || !checked.unchecked.is_empty() {
         let verdict = format!(
-            "{name}: {} of {objects} objects would be refused, and {} would lose fields",
-            checked.refused.len(),
-            checked.pruned.len()
+            "{name}: {refused} of {objects} objects would be refused, and {pruned} would lose fields"
         );
         let tone = if checked.harms() { Tone::Bad } else { Tone::Moving };
         tone.paint(&verdict) + "\n"
@@ -186,17 +170,13 @@ fn definition_text(checked: &Checked) -> String {
         let rule = Cell::toned(Tone::Moving, rule.as_str().unwrap_or_default());
         rules.push([rule, version.into(), path.into(), message.into()]);
     }
-    let mut refused = Table::of(["REFUSED", "FIELD", "VALUE", "MESSAGE"]);
-    push_refused(&mut refused, &checked.refused);
-    let mut pruned = Table::of(["LOSES", "FIELD", "VALUE", "REASON"]);
-    push_lost(&mut pruned, &checked.pruned, "");
+    let refused = affected("REFUSED", &[], "", &checked.refused);
+    let pruned = affected("LOSES", &checked.pruned, "", &[]);
     let mut unchecked = Table::of(["NOT CHECKED", "REASON"]);
     for Gap { what, why } in &checked.unchecked {
         unchecked.push([what.into(), why.into()]);
     }
-    for table in [rules, refused, pruned, unchecked].iter().filter(|table| !table.is_empty()) {
-        text += &["\n", &table.render()].concat();
-    }
+    text.extend([rules, refused, pruned, unchecked].iter().map(Table::section));
     let defaults = checked.defaults_dropped.iter();
     let defaults = defaults
         .map(|(field, count)| format!("\n{field} is dropped; {count} objects hold only its default\n"));
@@ -236,9 +216,7 @@ fn migrated_text(migrated: &Migrated, migration: &Migration) -> String {
             "{name}: {left} objects are left as they are, so that status.storedVersions is unchanged"
         );
         let mut text = Tone::Bad.paint(&verdict) + "\n\n";
-        let mut table = Table::of(["LEFT", "FIELD", "VALUE", "REASON"]);
-        push_lost(&mut table, &migrated.left, "would be lost");
-        push_refused(&mut table, &migrated.refused);
+        let mut table = affected("LEFT", &migrated.left, "would be lost", &migrated.refused);
         for failed in &migrated.failed {
             table.push([failed.what.as_str().into(), "".into(), "".into(), failed.why.as_str().into()]);
         }
@@ -270,31 +248,28 @@ fn migrated_text(migrated: &Migrated, migration: &Migration) -> String {
     Tone::Good.paint(&verdict) + "\n"
 }
 
-/// Adds what objects would lose to a table of objects, fields, values and reasons.
-fn push_lost(table: &mut Table, objects: &[ObjectFields], reason: &str) {
-    for ObjectFields { object, fields } in objects {
-        for field in fields {
-            let name = Cell::toned(Tone::Bad, object.to_string());
-            let value = cut(&field.value.to_string(), MAX_VALUE).into_owned();
-            table.push([name, field.path.as_str().into(), value.into(), reason.into()]);
+/// The objects that would lose fields, for a reason, and those that would be refused.
+fn affected(title: &str, pruned: &[ObjectFields], reason: &str, refused: &[Refused]) -> Table {
+    let mut table = Table::of([title, "FIELD", "VALUE", "REASON"]);
+    let name = |object: &ObjectName| Cell::toned(Tone::Bad, object.to_string());
+    for ObjectFields { object, fields } in pruned {
+        for LostField { path, value, .. } in fields {
+            let value = cut(&value.to_string(), MAX_VALUE).into_owned();
+            table.push([name(object), path.into(), value.into(), reason.into()]);
         }
     }
-}
-
-/// Adds why objects would be refused to a table of objects, fields, values and reasons.
-fn push_refused(table: &mut Table, objects: &[Refused]) {
-    for Refused { object, causes } in objects {
+    for Refused { object, causes } in refused {
         for cause in causes {
-            let name = Cell::toned(Tone::Bad, object.to_string());
-            table.push([name, cause.field.as_str().into(), "".into(), cause.message.as_str().into()]);
+            table.push([name(object), (&cause.field).into(), "".into(), (&cause.message).into()]);
         }
     }
+    table
 }
 
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
-    use catena_cluster::ObjectName;
+    use catena_upgrade::Definition;
     use clap::Parser;
     use serde_json::json;
 
