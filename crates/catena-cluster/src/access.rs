@@ -72,14 +72,9 @@ impl Cluster {
     }
 
     /// Sends a request with a document, or with none if it is null. A patch is a merge patch.
-    async fn send<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        url: &str,
-        document: &Value,
-    ) -> kube::Result<T> {
+    async fn send<T: DeserializeOwned>(&self, method: Method, url: &str, body: &Value) -> kube::Result<T> {
         let form = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-        let body = if document.is_null() { Vec::new() } else { document.to_string().into_bytes() };
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = http::Request::builder().method(method).uri(url).header(CONTENT_TYPE, form).body(body);
         let answer = self.client.request_text(request.map_err(kube::Error::HttpError)?).await?;
         lenient::read(&answer).map_err(kube::Error::SerdeError)
@@ -121,7 +116,7 @@ impl Cluster {
     /// All objects of a list of a built-in kind.
     pub async fn all<K>(&self, namespace: Option<&str>, params: ListParams) -> kube::Result<Vec<K>>
     where
-        K: Resource<DynamicType = ()> + DeserializeOwned + 'static,
+        K: Resource<DynamicType = ()> + DeserializeOwned,
     {
         let pages = Pages::whole(&self.client, K::url_path(&(), namespace), params);
         Ok(pages.first(usize::MAX).await?.0)

@@ -120,11 +120,8 @@ impl Options {
     }
 
     async fn config(&self) -> Result<Config> {
-        let options = KubeConfigOptions {
-            context: self.context.clone(),
-            cluster: self.cluster.clone(),
-            user: self.user.clone(),
-        };
+        let Self { context, cluster, user, .. } = self.clone();
+        let options = KubeConfigOptions { context, cluster, user };
         let read = self.kubeconfig();
         let known = read.as_ref().map(context_names).unwrap_or_default();
         let configured = read.as_ref().ok().and_then(|kubeconfig| proxy::configured(kubeconfig, &options));

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use anyhow::{Error, anyhow};
-use catena_terminal::sanitized;
+use catena_terminal::{first_of, sanitized};
 use kube::{config::KubeconfigError, core::request};
 use serde::Serialize;
 use strsim::levenshtein;
@@ -31,11 +31,7 @@ impl Gap {
     }
 
     /// The answer to a request for a part; nothing, and one more gap, if the request failed.
-    pub fn or_default<T: Default>(
-        answer: kube::Result<T>,
-        what: impl Into<String>,
-        gaps: &mut Vec<Self>,
-    ) -> T {
+    pub fn or_default<T: Default>(answer: kube::Result<T>, what: &str, gaps: &mut Vec<Self>) -> T {
         answer.unwrap_or_else(|error| {
             gaps.push(Self::of(what, &error));
             T::default()
@@ -149,11 +145,7 @@ pub(crate) fn not_found(kind: &str, name: &str, namespace: Option<&str>, known: 
             others + elsewhere
         }
         Some((distance, near)) if distance <= 2.max(name.len() / 3) => format!("; did you mean {near:?}?"),
-        Some(_) => {
-            let some: Vec<&str> = known.iter().take(5).map(String::as_str).collect();
-            let more = if known.len() > 5 { ", …" } else { "" };
-            format!("; existing ones: {}{more}", some.join(", "))
-        }
+        Some(_) => format!("; existing ones: {}", first_of(known, 5)),
     };
     Error::msg(NotFound(format!("there is no {kind} {name:?}{place}{hint}")))
 }

@@ -3,7 +3,7 @@
 use catena_terminal::Tone;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::core::{DynamicObject, TypeMeta};
+use kube::core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,6 +12,8 @@ use crate::{condition, conditions, created, deleted, last_write, list, number, p
 
 /// The beginning of each version of our kinds.
 const OURS: &str = "catena.dev/";
+const CLAIM: (&str, &str) = ("v1", "PersistentVolumeClaim");
+const DAEMON_SET: (&str, &str) = ("apps/v1", "DaemonSet");
 
 /// The state in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -100,32 +102,29 @@ pub fn health(object: &DynamicObject) -> Health {
         let message = report["message"].as_str().unwrap_or_default();
         return Health::new(State::Terminating, "Terminating", message).since(Some(since));
     }
-    let types = object.types.as_ref().map(|types| (types.api_version.as_str(), types.kind.as_str()));
-    match types {
-        Some(("v1", "Pod")) => return pods::health(object),
-        Some(("v1", "Namespace")) if text(object, "/status/phase") == Some("Active") => {
-            return Health::new(State::Ready, "Active", "");
-        }
-        Some(("v1", "PersistentVolumeClaim")) => {
-            return match text(object, "/status/phase") {
-                Some("Bound") => Health::new(State::Ready, "Bound", ""),
-                Some("Lost") => Health::new(State::Stuck, "Lost", "its volume no longer exists"),
-                phase => Health::new(State::Moving, phase.unwrap_or("Pending"), ""),
-            };
-        }
+    let phase = text(object, "/status/phase").unwrap_or_default();
+    match (types(object), phase) {
+        (("v1", "Pod"), _) => return pods::health(object),
+        (("v1", "Namespace"), "Active") => return Health::new(State::Ready, "Active", ""),
+        (CLAIM, "Bound") => return Health::new(State::Ready, "Bound", ""),
+        (CLAIM, "Lost") => return Health::new(State::Stuck, "Lost", "its volume no longer exists"),
+        (CLAIM, phase) => return Health::new(State::Moving, phase, ""),
         _ => {}
     }
-    let is_ours = types.is_some_and(|(api_version, _)| api_version.starts_with(OURS));
+    let is_unready = object.data["status"]["readyToUse"] == false;
     behind(object)
         .or_else(|| ended(object))
-        .or_else(|| (types == Some(("batch/v1", "Job"))).then(|| job(object)))
-        .or_else(|| by_conditions(object, is_ours))
+        .or_else(|| (types(object) == ("batch/v1", "Job")).then(|| job(object)))
+        .or_else(|| by_conditions(object))
         .or_else(|| by_numbers(object))
         .or_else(|| Some(Health::new(State::Stuck, "", error(object)?)))
-        .or_else(|| {
-            (object.data["status"]["readyToUse"] == false).then(|| Health::new(State::Moving, "", ""))
-        })
+        .or_else(|| is_unready.then(|| Health::new(State::Moving, "", "")))
         .unwrap_or_else(|| Health::new(State::Present, "", ""))
+}
+
+/// The API version and the kind of an object; empty if it does not say them.
+fn types(object: &DynamicObject) -> (&str, &str) {
+    object.types.as_ref().map_or(("", ""), |types| (&*types.api_version, &*types.kind))
 }
 
 /// A status that is about an older spec, unless the condition that decides is about the present one. Some kinds write the
@@ -141,22 +140,19 @@ fn behind(object: &DynamicObject) -> Option<Health> {
     let deciding = conditions(object).into_iter().filter(decides);
     let reported: Vec<i64> =
         observed.into_iter().chain(deciding.filter_map(|found| found.observed_generation)).collect();
-    let is_of_apps = object.types.as_ref().is_some_and(|types| types.api_version == "apps/v1");
-    let lacks_pods =
-        || replicas(object).is_some_and(|(serving, wanted)| is_of_apps && serving.unwrap_or(0) < wanted);
+    let (api_version, _) = types(object);
+    let is_short = |(serving, wanted): (Option<i64>, i64)| serving.unwrap_or(0) < wanted;
+    let lacks_pods = || api_version == "apps/v1" && replicas(object).is_some_and(is_short);
     let message = match reported.first() {
         Some(observed) if !reported.contains(&generation) => {
             format!("its status is for generation {observed}, but its spec has generation {generation}")
         }
-        None if is_daemon_set(object) || lacks_pods() => "its status has no observedGeneration".to_owned(),
+        None if types(object) == DAEMON_SET || lacks_pods() => {
+            "its status has no observedGeneration".to_owned()
+        }
         _ => return None,
     };
     Some(Health::new(State::Unreported, "Behind", message).since(changed(object)))
-}
-
-fn is_daemon_set(object: &DynamicObject) -> bool {
-    let is_it = |types: &TypeMeta| (&*types.api_version, &*types.kind) == ("apps/v1", "DaemonSet");
-    object.types.as_ref().is_some_and(is_it)
 }
 
 /// The last change outside its status.
@@ -208,7 +204,7 @@ fn job(job: &DynamicObject) -> Health {
 }
 
 /// Conditions in the order in which they decide: those of commands, then kstatus's, then Ready.
-fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
+fn by_conditions(object: &DynamicObject) -> Option<Health> {
     let all = conditions(object);
     let find = |type_: &str| all.iter().find(|condition| condition.type_ == type_);
     let is = |type_: &str, status: &str| find(type_).filter(|condition| condition.status == status);
@@ -216,7 +212,7 @@ fn by_conditions(object: &DynamicObject, is_ours: bool) -> Option<Health> {
     // has no time because its definition gives it, too.
     let is_pending = |condition: &Condition| {
         matches!(condition.reason.as_str(), "Pending" | "")
-            && (is_ours || condition.last_transition_time.0 == Timestamp::default())
+            && (types(object).0.starts_with(OURS) || condition.last_transition_time.0 == Timestamp::default())
     };
     if let Some(running) = is("Succeeded", "Unknown") {
         let is_unreported = running.reason == "Pending" && is_pending(running);
@@ -290,7 +286,7 @@ fn by_numbers(object: &DynamicObject) -> Option<Health> {
     let serving = serving.or_else(|| omits_zeros(object).then_some(0))?;
     // Its old pods may serve beside new ones that do not start.
     let is_rolling =
-        is_daemon_set(object) && text(object, "/spec/updateStrategy/type") == Some("RollingUpdate");
+        types(object) == DAEMON_SET && text(object, "/spec/updateStrategy/type") == Some("RollingUpdate");
     if is_rolling && number(object, "/status/updatedNumberScheduled").unwrap_or(0) < wanted {
         return Some(Health::new(State::Moving, "Progressing", ""));
     }
@@ -299,7 +295,7 @@ fn by_numbers(object: &DynamicObject) -> Option<Health> {
 
 /// Whether a missing number is zero: on the kinds of Kubernetes. Others may report by fields of other names.
 fn omits_zeros(object: &DynamicObject) -> bool {
-    let api_version = object.types.as_ref().map_or("", |types| types.api_version.as_str());
+    let (api_version, _) = types(object);
     api_version == "v1" || api_version.starts_with("apps/") || api_version.starts_with(OURS)
 }
 

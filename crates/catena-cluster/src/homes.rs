@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::{core::v1::ConfigMap, rbac::v1::ClusterRoleBinding};
 use kube::{ResourceExt, api::ListParams, core::ObjectMeta};
 
 use crate::{
@@ -28,6 +28,13 @@ impl Homes {
             subjects.filter_map(move |subject| Some((controller.clone(), subject.namespace?)))
         });
         Self(homes.collect())
+    }
+
+    /// The `ConfigMaps` with these labels, without those that belong to no installation.
+    pub async fn config_maps(cluster: &Cluster, labels: &str) -> kube::Result<Vec<ConfigMap>> {
+        let labelled = cluster.all::<ConfigMap>(None, ListParams::default().labels(labels));
+        let (maps, homes) = futures::join!(labelled, Self::read(cluster));
+        Ok(maps?.into_iter().filter(|map| homes.may_have(&map.metadata)).collect())
     }
 
     /// Whether an object with the labels of our charts may belong to an installation. Any may if none is known.

@@ -128,10 +128,16 @@ impl Kinds {
         self.preferred().find(|kind| kind.resource.group == group && kind.resource.plural == plural)
     }
 
+    /// The kind of a [full name](Kind::full_name), which is that of its definition, in the version that the server prefers.
+    #[must_use]
+    pub fn defined_by(&self, name: &str) -> Option<&Kind> {
+        self.preferred().find(|kind| kind.full_name() == name)
+    }
+
     /// A kind in the version that is preferred.
     #[must_use]
     pub fn preferred_of<'k>(&'k self, kind: &'k Kind) -> &'k Kind {
-        self.named(&kind.resource.group, &kind.resource.plural).unwrap_or(kind)
+        self.defined_by(&kind.full_name()).unwrap_or(kind)
     }
 }
 
@@ -164,14 +170,8 @@ impl Kind {
     /// A kind of which only the resource is known.
     #[must_use]
     pub fn of(resource: ApiResource, is_namespaced: bool) -> Self {
-        Self {
-            resource,
-            is_namespaced,
-            is_listed: true,
-            is_preferred: true,
-            names: Vec::new(),
-            categories: Vec::new(),
-        }
+        let (names, categories) = (Vec::new(), Vec::new());
+        Self { resource, is_namespaced, is_listed: true, is_preferred: true, names, categories }
     }
 
     /// The kind of the definitions of kinds.

@@ -6,7 +6,6 @@ use catena_api::{
     keys::{self, COMMAND_KIND},
 };
 use catena_terminal::{sanitized, tell};
-use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::ListParams;
 use serde_json::Value;
 
@@ -51,11 +50,7 @@ pub async fn declared_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
 async fn with_label(cluster: &Cluster, label: &str, value: &str) -> kube::Result<Vec<Kind>> {
     let labelled = ListParams::default().labels(&format!("{label}={value}"));
     let found = cluster.metadata(&Kind::definitions(), None, labelled).await?;
-    let kind = |name: String| {
-        let (plural, group) = name.split_once('.')?;
-        cluster.kinds.named(group, plural).cloned()
-    };
-    Ok(found.into_iter().filter_map(|found| kind(found.name?)).collect())
+    Ok(found.into_iter().filter_map(|found| cluster.kinds.defined_by(&found.name?).cloned()).collect())
 }
 
 /// Whether it is a kind of our commands, which are named after their target.
@@ -87,12 +82,10 @@ pub async fn command_kinds(cluster: &Cluster) -> Result<Vec<Kind>> {
 /// # Errors
 /// When they cannot be read.
 pub async fn configured_commands(cluster: &Cluster) -> Result<Vec<Kind>> {
-    let maps = cluster.all::<ConfigMap>(None, ListParams::default().labels(SETTINGS));
-    let (maps, homes) = futures::join!(maps, Homes::read(cluster));
-    let maps = maps.map_err(|error| Error::msg(read_failure(&error)))?;
-    let own = maps.into_iter().filter(|map| homes.may_have(&map.metadata));
+    let maps = Homes::config_maps(cluster, SETTINGS).await;
+    let maps = maps.map_err(|error| Error::msg(read_failure(&error)))?.into_iter();
     let mut kinds = Vec::new();
-    for settings in own.filter_map(|map| map.data?.remove("settings.yaml")) {
+    for settings in maps.filter_map(|map| map.data?.remove("settings.yaml")) {
         let settings: Value = serde_saphyr::from_str(&settings).context("settings.yaml")?;
         for entry in settings["kinds"].as_array().into_iter().flatten() {
             let text = |field: &str| entry[field].as_str().unwrap_or_default();

@@ -16,10 +16,9 @@ fn repaired(text: &str) -> serde_json::Result<String> {
     let mut object: BTreeMap<String, &RawValue> = serde_json::from_str(text)?;
     let Some(metadata) = object.get("metadata") else { return Ok(text.to_owned()) };
     let mut metadata: Map<String, Value> = serde_json::from_str(metadata.get())?;
-    for entry in metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(entry) = entry.as_object_mut()
-            && entry.get("time").is_some_and(|time| !is_time(time))
-        {
+    let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten();
+    for entry in entries.filter_map(Value::as_object_mut) {
+        if entry.get("time").is_some_and(|time| !is_time(time)) {
             entry.remove("time");
         }
     }

@@ -168,13 +168,10 @@ fn of_value(value: &Value) -> Option<Condition> {
     })
 }
 
-/// The time of the last of those writes that are meant.
+/// The time of the last write of a kind.
 #[must_use]
-pub fn last_write(
-    metadata: &ObjectMeta,
-    is_meant: impl Fn(&ManagedFieldsEntry) -> bool,
-) -> Option<Timestamp> {
-    let writes = metadata.managed_fields.iter().flatten().filter(|entry| is_meant(entry));
+pub fn last_write(metadata: &ObjectMeta, is: impl Fn(&ManagedFieldsEntry) -> bool) -> Option<Timestamp> {
+    let writes = metadata.managed_fields.iter().flatten().filter(|entry| is(entry));
     writes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
 }
 

@@ -48,21 +48,12 @@ impl Pages {
     /// A list of metadata, in one response unless the parameters limit it.
     #[must_use]
     pub fn of_metadata(client: &Client, url: String, params: ListParams) -> Self {
-        Self {
-            client: client.clone(),
-            url,
-            is_metadata: true,
-            next: Some(params),
-            remaining: None,
-            omitted: 0,
-        }
+        let (client, next) = (client.clone(), Some(params));
+        Self { client, url, is_metadata: true, next, remaining: None, omitted: 0 }
     }
 
     /// The objects of the first pages, and whether these are all.
-    pub async fn first<K: DeserializeOwned + 'static>(
-        mut self,
-        pages: usize,
-    ) -> kube::Result<(Vec<K>, bool)> {
+    pub async fn first<K: DeserializeOwned>(mut self, pages: usize) -> kube::Result<(Vec<K>, bool)> {
         let mut objects = Vec::new();
         for _ in 0..pages {
             match self.next().await? {
@@ -74,7 +65,7 @@ impl Pages {
     }
 
     /// The next page.
-    pub async fn next<K: DeserializeOwned + 'static>(&mut self) -> kube::Result<Option<Vec<K>>> {
+    pub async fn next<K: DeserializeOwned>(&mut self) -> kube::Result<Option<Vec<K>>> {
         let Some(params) = self.next.take() else { return Ok(None) };
         let text = match self.page(&params).await {
             // The snapshot is too old: the server offers to continue behind the last object, with the present ones.

@@ -16,12 +16,7 @@ const MAX_LENGTH: usize = 300;
 /// The health of a pod that is not being deleted.
 pub fn health(pod: &DynamicObject) -> Health {
     let created = created(&pod.metadata);
-    let known = json!({
-        "metadata": {"creationTimestamp": created},
-        "spec": {"nodeName": text(pod, "/spec/nodeName").unwrap_or_default()},
-        "status": pod.data.get("status").filter(|status| status.is_object()).unwrap_or(&json!({})),
-    });
-    let Ok(known) = serde_json::from_value::<PrunedPod>(known) else {
+    let Ok(known) = serde_json::from_value::<PrunedPod>(json!(pod)) else {
         return Health::new(State::Present, "", "");
     };
     let (state, problem) = match known.state() {

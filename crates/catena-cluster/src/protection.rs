@@ -54,16 +54,11 @@ impl ProtectedKinds {
 
 /// The kinds that have or had an entry in backup-controller's settings; `None` when these cannot be read.
 pub async fn protected_kinds(cluster: &Cluster) -> Option<ProtectedKinds> {
-    let ours = || ListParams::default().labels(OURS);
-    let leases = Kind::of(ApiResource::erase::<Lease>(&()), true);
-    let (maps, leases, homes) = futures::join!(
-        cluster.all::<ConfigMap>(None, ours()),
-        cluster.metadata(&leases, None, ours()),
-        Homes::read(cluster)
-    );
-    let mut maps = maps.ok()?;
-    maps.retain(|map| homes.may_have(&map.metadata));
-    kinds_of(&maps, &leases.unwrap_or_default())
+    let kind = Kind::of(ApiResource::erase::<Lease>(&()), true);
+    let ours = ListParams::default().labels(OURS);
+    let (maps, leases) =
+        futures::join!(Homes::config_maps(cluster, OURS), cluster.metadata(&kind, None, ours));
+    kinds_of(&maps.ok()?, &leases.unwrap_or_default())
 }
 
 /// The kinds that have or had an entry in backup-controller's settings, which are among these objects of our charts.
