@@ -4,7 +4,7 @@ mod definitions;
 mod lacking;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashSet},
+    collections::{BTreeSet, HashSet},
     path::Path,
     pin::pin,
 };
@@ -14,13 +14,12 @@ use catena_cluster::{Cluster, Gap, Identity, Kind, PAGE_SIZE, Pages, command_kin
 use futures::{StreamExt, stream};
 use kube::{api::ListParams, core::ObjectMeta};
 use operator_watch::Pruned;
-use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 pub use self::lacking::LeftOut;
 use self::lacking::is_owned;
 pub(crate) use self::lacking::{is_root_ca, why_in_no_backup};
-use super::{COMMAND_OF_OTHERS, Folder, Manifest, Scope, create, manifest, references};
+use super::{COMMAND_OF_OTHERS, Folder, Manifest, Saved, Scope, create, manifest, references};
 
 /// Requests at the same time.
 const MAX_CONCURRENT_READS: usize = 16;
@@ -29,30 +28,8 @@ const CATEGORY: &str = "catena";
 /// The gap of a kind that an earlier backup in the folder has.
 const KIND_GONE: &str = "the server no longer has this kind, whose files stay: restore them, or, if it went on purpose, choose a new folder";
 
-/// The content of a backup.
-#[derive(Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Saved {
-    /// Whether everything could be read and kept.
-    pub complete: bool,
-    /// The numbers of objects, by kind.
-    pub objects: BTreeMap<String, usize>,
-    /// The numbers of objects that are not in the backup, by kind: dependents; what pods use; other objects of the namespace.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOut>,
-    /// Lists and objects that could not be read or kept.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub not_seen: Vec<Gap>,
-    /// Whether the files of an earlier backup stay, because something could not be read.
-    #[serde(skip)]
-    pub keeps_former: bool,
-}
-
-/// An object that may belong to a chosen one.
-struct Candidate {
-    kind: Kind,
-    metadata: ObjectMeta,
-}
+/// An object that may belong to a chosen one: its kind and its metadata.
+type Candidate = (Kind, ObjectMeta);
 
 /// A backup in the making.
 struct Collection<'c> {
@@ -104,11 +81,9 @@ pub async fn collect(
     if namespace.is_some() {
         cluster.ensure_namespace().await?;
     }
-    let scope = Scope {
-        kinds: chosen.iter().map(|kind| kind.full_name()).collect(),
-        namespace: namespace.map(str::to_owned),
-    };
-    let is_served = |name: &str| cluster.kinds.preferred().any(|kind| kind.full_name() == name);
+    let names = chosen.iter().map(|kind| kind.full_name()).collect();
+    let scope = Scope { kinds: names, namespace: namespace.map(str::to_owned) };
+    let is_served = |name: &str| cluster.kinds.defined_by(name).is_some();
     let mut collection = Collection {
         cluster,
         namespace,
@@ -260,19 +235,17 @@ impl Collection<'_> {
             };
             // The restoration leaves out a command of others together with what it owns.
             let left_out = self.why_left_out(kind).filter(|why| why != COMMAND_OF_OTHERS);
-            match self.cluster.at(kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await {
-                Ok(Some(object)) if object["metadata"]["uid"] == owner.uid => match left_out {
-                    None => self.add(kind, object)?,
-                    Some(why) => {
-                        self.leave_out(kind, Some(owner.uid), why);
-                        self.owners.extend(Manifest::of(object).owners());
-                    }
-                },
-                Ok(_) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
-                Err(error) => match left_out {
-                    None => self.miss(Some(kind), Gap::of(owner.to_string(), &error)),
-                    Some(why) => self.leave_out(kind, Some(owner.uid), why),
-                },
+            let found = self.cluster.at(kind, owner.namespace.as_deref(), &owner.name).read::<Value>().await;
+            let is_it = |object: &Value| object["metadata"]["uid"] == owner.uid;
+            match (found, left_out) {
+                (Ok(Some(object)), None) if is_it(&object) => self.add(kind, object)?,
+                (Ok(Some(object)), Some(why)) if is_it(&object) => {
+                    self.leave_out(kind, Some(owner.uid), why);
+                    self.owners.extend(Manifest::of(object).owners());
+                }
+                (Ok(_), _) => self.saved.not_seen.push(Gap::new(owner.to_string(), "it is gone")),
+                (Err(error), None) => self.miss(Some(kind), Gap::of(owner.to_string(), &error)),
+                (Err(_), Some(why)) => self.leave_out(kind, Some(owner.uid), why),
             }
         }
         Ok(())
@@ -282,9 +255,9 @@ impl Collection<'_> {
     async fn dependents(&mut self) -> Result<()> {
         let mut candidates = self.candidates().await;
         loop {
-            let is_owned = |candidate: &Candidate| {
-                let owners = candidate.metadata.owner_references.iter().flatten();
-                owners.into_iter().any(|owner| self.known.contains(&owner.uid))
+            let is_owned = |(_, metadata): &Candidate| {
+                let mut owners = metadata.owner_references.iter().flatten();
+                owners.any(|owner| self.known.contains(&owner.uid))
             };
             let (owned, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_owned);
             candidates = others;
@@ -292,14 +265,14 @@ impl Collection<'_> {
                 break;
             }
             let mut taken = Vec::new();
-            for candidate in owned {
-                match self.why_left_out(&candidate.kind) {
-                    Some(why) => self.leave_out(&candidate.kind, candidate.metadata.uid, why),
-                    None => taken.push(candidate),
+            for (kind, metadata) in owned {
+                match self.why_left_out(&kind) {
+                    Some(why) => self.leave_out(&kind, metadata.uid, why),
+                    None => taken.push((kind, metadata)),
                 }
             }
             let cluster = self.cluster;
-            let read = stream::iter(taken).map(async |Candidate { kind, metadata }| {
+            let read = stream::iter(taken).map(async |(kind, metadata)| {
                 let name = metadata.name.unwrap_or_default();
                 let object = cluster.at(&kind, metadata.namespace.as_deref(), &name).read::<Value>().await;
                 (kind, name, object)
@@ -317,7 +290,7 @@ impl Collection<'_> {
             }
         }
         // What is there may belong to something that was not read.
-        for Candidate { kind, metadata } in candidates.iter().filter(|_| self.saved.keeps_former) {
+        for (kind, metadata) in candidates.iter().filter(|_| self.saved.keeps_former) {
             if metadata.deletion_timestamp.is_some() && kind.is_among(&self.commands) {
                 continue;
             }
@@ -365,7 +338,7 @@ async fn listed(cluster: &Cluster, kind: &Kind, namespace: Option<&str>) -> kube
     while let Some(page) = pages.next::<Pruned>().await? {
         let metadata = page.into_iter().map(|object| object.metadata);
         let counted = metadata.filter(|metadata| namespace.is_some() || is_owned(metadata));
-        candidates.extend(counted.map(|metadata| Candidate { kind: kind.clone(), metadata }));
+        candidates.extend(counted.map(|metadata| (kind.clone(), metadata)));
     }
     Ok(candidates)
 }

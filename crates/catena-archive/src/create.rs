@@ -104,8 +104,7 @@ fn managers(live: &Value) -> impl Iterator<Item = &Value> {
 /// out later would stay. It also completes the object. Others, such as those who write its status, keep their fields.
 pub fn handed_over(live: &Value, in_place_of: &str, saved: Option<Value>) -> Value {
     let manager = manager(in_place_of);
-    let present = live["metadata"]["managedFields"].as_array().into_iter().flatten();
-    let others = present.filter(|entry| entry["manager"] != manager.as_str()).cloned();
+    let others = managers(live).filter(|entry| entry["manager"] != manager.as_str()).cloned();
     let saved = saved.and_then(|saved| saved.as_array().cloned()).unwrap_or_default();
     let entries: Vec<Value> = others.chain(saved).collect();
     // The server takes an empty list as no change.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use catena_cluster::{Cluster, Identity, Kind, Kinds};
 use catena_terminal::until;
 use serde_json::{Value, json};
@@ -49,13 +49,12 @@ pub async fn create_missing(cluster: &mut Cluster, definitions: &[Manifest]) -> 
         missing = unserved.map(|definition| definition.identity().name).collect();
         Ok(missing.is_empty())
     });
-    if !served.await? {
-        bail!(
-            "the server does not serve {} after {} s: `kubectl describe customresourcedefinition` says why",
-            missing.join(", "),
-            SERVED_TIMEOUT.as_secs()
-        );
-    }
+    let seconds = SERVED_TIMEOUT.as_secs();
+    ensure!(
+        served.await?,
+        "the server does not serve {} after {seconds} s: `kubectl describe customresourcedefinition` says why",
+        missing.join(", ")
+    );
     Ok(created)
 }
 

@@ -54,10 +54,8 @@ impl Scope {
 impl std::fmt::Display for Scope {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kinds = self.kinds.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        match &self.namespace {
-            Some(namespace) => write!(f, "{kinds} in namespace {namespace}"),
-            None => write!(f, "{kinds} in all namespaces"),
-        }
+        let namespace = self.namespace.as_ref().map(|namespace| format!("namespace {namespace}"));
+        write!(f, "{kinds} in {}", namespace.as_deref().unwrap_or("all namespaces"))
     }
 }
 
@@ -83,11 +81,6 @@ impl Index {
         Self { format: FORMAT, complete: false, scope, not_seen: Vec::new(), files: BTreeSet::new() }
     }
 
-    /// The index in a folder, if it has one.
-    fn earlier(folder: &Path) -> Result<Option<Self>> {
-        folder.join(INDEX).is_file().then(|| Self::read(folder)).transpose()
-    }
-
     /// Reads the index in a folder.
     ///
     /// # Errors
@@ -107,8 +100,7 @@ impl Index {
         let Self { format, .. } = index;
         ensure!(format == FORMAT, "{file} has format {format}, but this program reads {FORMAT}");
         // They are deleted when their objects are gone.
-        let stranger = index.files.iter().find(|file| !is_of_object(Path::new(file)));
-        if let Some(stranger) = stranger {
+        if let Some(stranger) = index.files.iter().find(|file| !is_of_object(Path::new(file))) {
             bail!("{file} lists {stranger}, which is no NAMESPACE/KIND/NAME.yaml in its folder");
         }
         Ok(index)
@@ -142,7 +134,8 @@ impl Folder {
         if matches!(locked.try_lock(), Err(TryLockError::WouldBlock)) {
             bail!("another backup is written to {place}: wait for its end, and try again");
         }
-        let former = if let Some(index) = Index::earlier(path)? {
+        let former = if path.join(INDEX).is_file() {
+            let index = Index::read(path)?;
             scope.kinds.extend(index.scope.kinds.iter().filter(|kind| !is_served(kind)).cloned());
             ensure!(
                 scope.covers(&index.scope),
@@ -196,21 +189,19 @@ impl Folder {
             return Ok(Some(format!("its file could not be read again: {error}")));
         }
         let file = relative(kind, &manifest.identity());
-        match write(&self.collected().join(&file), &text) {
+        let why = match write(&self.collected().join(&file), &text).map_err(|error| (error.kind(), error)) {
             Ok(()) => {
                 self.taken.insert(file.clone());
                 self.new.files.insert(file);
-                Ok(None)
+                return Ok(None);
             }
-            Err(error) if error.kind() == ErrorKind::InvalidFilename => {
-                Ok(Some("its name is too long for the name of a file".to_owned()))
+            Err((ErrorKind::InvalidFilename, _)) => "its name is too long for the name of a file",
+            Err((ErrorKind::AlreadyExists, _)) => {
+                "another object has the name of its file, or it was created again meanwhile: back up again"
             }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let why = "another object has the name of its file, or it was created again meanwhile: back up again";
-                Ok(Some(why.to_owned()))
-            }
-            Err(error) => Err(error).with_context(|| format!("{file} cannot be written")),
-        }
+            Err((_, error)) => return Err(error).with_context(|| format!("{file} cannot be written")),
+        };
+        Ok(Some(why.to_owned()))
     }
 
     /// Whether the new backup holds an object.
@@ -264,9 +255,8 @@ impl Folder {
     fn mark(&self, index: &Index) -> Result<()> {
         let (new, place) = (self.collected().join(INDEX), self.path.join(INDEX));
         let text = serde_saphyr::to_string(index)?;
-        write(&new, &text)
-            .and_then(|()| fs::rename(new, &place))
-            .with_context(|| format!("{} cannot be written", place.display()))
+        let marked = write(&new, &text).and_then(|()| fs::rename(new, &place));
+        marked.with_context(|| format!("{} cannot be written", place.display()))
     }
 
     /// Reads a backup, and warns of what it could not read when it was made.
@@ -317,13 +307,11 @@ fn relative(kind: &str, object: &Identity) -> String {
 
 /// The object in a file.
 fn object(file: &Path) -> Result<Manifest> {
-    let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let object = Yaml::read(&text).with_context(|| format!("{} is malformed", file.display()))?;
+    let place = file.display();
+    let text = fs::read_to_string(file).with_context(|| format!("{place} cannot be read"))?;
+    let object = Yaml::read(&text).with_context(|| format!("{place} is malformed"))?;
     Manifest::read(object).with_context(|| {
-        format!(
-            "{} is no object of a backup: it lacks apiVersion, kind, metadata.name or metadata.uid",
-            file.display()
-        )
+        format!("{place} is no object of a backup: it lacks apiVersion, kind, metadata.name or metadata.uid")
     })
 }
 

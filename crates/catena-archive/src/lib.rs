@@ -10,12 +10,13 @@ mod order;
 mod rebind;
 mod references;
 mod restore;
-mod selection;
 
-use catena_cluster::Identity;
+use std::collections::BTreeMap;
+
+use catena_cluster::{Gap, Identity};
 use serde::Serialize;
 
-pub use collect::{LeftOut, Saved, collect};
+pub use collect::{LeftOut, collect};
 pub use restore::{Choices, restore};
 
 use self::{
@@ -24,6 +25,25 @@ use self::{
     manifest::Manifest,
     rebind::Uids,
 };
+
+/// The content of a backup.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Saved {
+    /// Whether everything could be read and kept.
+    pub complete: bool,
+    /// The numbers of objects, by kind.
+    pub objects: BTreeMap<String, usize>,
+    /// The numbers of objects that are not in the backup, by kind: dependents; what pods use; other objects of the namespace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+    /// Lists and objects that could not be read or kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_seen: Vec<Gap>,
+    /// Whether the files of an earlier backup stay, because something could not be read.
+    #[serde(skip)]
+    pub keeps_former: bool,
+}
 
 /// What became of each object in a restoration.
 #[derive(Debug, Default, Serialize)]

@@ -22,11 +22,12 @@ pub struct Manifest(Value);
 
 impl Manifest {
     /// The form of a live object.
-    pub fn of(mut object: Value) -> Self {
+    pub fn of(object: Value) -> Self {
+        let mut manifest = Self(object);
+        let is_command = manifest.is_command();
+        let object = &mut manifest.0;
         // Controllers write the status of everything else anew.
-        if !is_command(&object)
-            && let Some(fields) = object.as_object_mut()
-        {
+        if let Some(fields) = object.as_object_mut().filter(|_| !is_command) {
             fields.remove("status");
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -40,7 +41,7 @@ impl Manifest {
             }
             metadata.retain(|_, value| !matches!(value, Value::Object(map) if map.is_empty()));
         }
-        Self(object)
+        manifest
     }
 
     /// An object as a file holds it; `None` if it does not say what it is.
@@ -114,7 +115,7 @@ impl Manifest {
 
     /// Whether it is a command.
     pub fn is_command(&self) -> bool {
-        is_command(&self.0)
+        self.identity().group() == keys::GROUP && self.0["spec"]["targetRef"]["name"].is_string()
     }
 
     /// Whether it is a command that has ended.
@@ -133,11 +134,6 @@ impl Manifest {
     pub fn managed_fields(&self) -> Option<&Value> {
         self.0["metadata"].get("managedFields")
     }
-}
-
-fn is_command(object: &Value) -> bool {
-    let group = object["apiVersion"].as_str().and_then(|version| version.split_once('/'));
-    group.is_some_and(|(group, _)| group == keys::GROUP) && object["spec"]["targetRef"]["name"].is_string()
 }
 
 /// The fields that somebody manages by server-side apply: without this record, a field that they leave out later would stay.

@@ -27,9 +27,7 @@ use catena_terminal::Progress;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{
-    Folder, Manifest, Note, Report, Uids, Way, commands, create, definitions, manifest, order, selection,
-};
+use super::{Folder, Manifest, Note, Report, Uids, Way, commands, create, definitions, manifest, order};
 
 /// The creation times of commands, which give them their order, have a resolution of one second.
 const NEXT_SECOND: Duration = Duration::from_millis(1100);
@@ -60,8 +58,9 @@ struct Restoration<'r> {
     carried_out: HashSet<String>,
     /// The uids in the backup of objects that could not be brought back.
     lost: HashSet<String>,
-    /// Commands whose targets stay paused: ended ones that may be there without their outcome, and waiting ones that are not.
-    unsettled: Vec<Manifest>,
+    /// The targets that stay paused: those of ended commands that may be there without their outcome, and of waiting ones that
+    /// are not.
+    unsettled: Vec<Identity>,
     result: Report,
     progress: Progress,
 }
@@ -78,7 +77,7 @@ pub async fn restore(
 ) -> Result<Report> {
     let mut manifests = Folder::read(folder)?;
     if let Some(namespace) = namespace {
-        manifests = selection::only_in(namespace, folder, manifests)?;
+        manifests = order::only_in(namespace, folder, manifests)?;
     }
     let (definitions, objects): (Vec<_>, Vec<_>) = manifests.into_iter().partition(Manifest::is_definition);
     // Before anything is written: without these, a command of another project would run again.
@@ -124,7 +123,7 @@ impl<'r> Restoration<'r> {
                 Err(why) if command.has_ended() => self.withdraw(&command, why).await,
                 Err(why) => {
                     self.fail(&command, why);
-                    self.unsettled.push(command);
+                    self.unsettled.push(commands::target(&command));
                 }
             }
         }
@@ -158,13 +157,12 @@ impl<'r> Restoration<'r> {
             }
             self.bring_back(command, false).await;
         }
-        self.unsettled
-            .extend(waiting.into_iter().filter(|command| self.lost.contains(&command.identity().uid)));
+        let lost = waiting.iter().filter(|command| self.lost.contains(&command.identity().uid));
+        self.unsettled.extend(lost.map(commands::target));
         let owners = order::owners(&others);
         let deployments: Vec<_> = others.into_iter().filter(Manifest::is_deployment).collect();
         // A target must not find a command without its outcome, nor go on before the commands that wait for it are there.
-        let unsettled: Vec<_> = self.unsettled.iter().map(commands::target).collect();
-        let is_held = |object: &Identity| unsettled.iter().any(|target| object.is_named_by(target));
+        let is_held = |object: &Identity| self.unsettled.iter().any(|target| object.is_named_by(target));
         let held = deployments.iter().map(Manifest::identity).filter(is_held);
         self.lost.extend(held.map(|target| target.uid));
         // What owns a lost object must not go on without it.
@@ -252,9 +250,17 @@ impl<'r> Restoration<'r> {
         }
         let mut object = self.uids.bound(manifest, &owners, found.is_some());
         object["apiVersion"] = kind.resource.api_version.as_str().into();
-        let (live, difference) = match found {
-            Some(found) => (found, None),
-            None => created(place, manifest, &mut object).await?,
+        let (live, difference) = if let Some(found) = found {
+            (found, None)
+        } else {
+            // Its controller must not act on it yet.
+            if manifest.is_deployment() {
+                object["spec"]["paused"] = true.into();
+            }
+            let created = create::create(place, &object, &identity.uid).await;
+            let live = created.map_err(|error| create::creation_failure(&error))?;
+            let difference = not_kept(&object, &live);
+            (live, difference)
         };
         let unbound = self.why_unbound(&live).await;
         let new = Identity { uid: uid(&live), ..identity.clone() };
@@ -288,21 +294,6 @@ impl<'r> Restoration<'r> {
         self.lost.insert(object.uid.clone());
         self.result.failed.push(Note { object, why });
     }
-}
-
-/// Creates an object; a `BasicDeployment` is paused. Returns it as the server keeps it, and the difference.
-async fn created(
-    place: At<'_>,
-    manifest: &Manifest,
-    object: &mut Value,
-) -> Result<(Value, Option<String>), String> {
-    if manifest.is_deployment() {
-        object["spec"]["paused"] = true.into();
-    }
-    let created = create::create(place, object, &manifest.identity().uid).await;
-    let live = created.map_err(|error| create::creation_failure(&error))?;
-    let difference = not_kept(object, &live);
-    Ok((live, difference))
 }
 
 /// Gives an object the content of the backup, whatever its controller writes meanwhile.

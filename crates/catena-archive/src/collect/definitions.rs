@@ -29,7 +29,7 @@ impl Collection<'_> {
 
     /// What of an object may be stored in another version than the one that was read, which lacks it.
     fn lack_other_versions(&mut self, name: &str, definition: &Value) {
-        let kind = name.split_once('.').and_then(|(plural, group)| self.cluster.kinds.named(group, plural));
+        let kind = self.cluster.kinds.defined_by(name);
         let read = kind.map(|kind| kind.resource.version.as_str()).unwrap_or_default();
         let stored = definition["status"]["storedVersions"].as_array().into_iter().flatten();
         let others: Vec<&Value> = stored.filter(|version| *version != read).collect();

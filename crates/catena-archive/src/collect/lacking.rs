@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use catena_cluster::{Identity, Kind};
+use catena_terminal::first_of;
 use kube::core::ObjectMeta;
 use serde::Serialize;
 
@@ -100,16 +101,15 @@ impl Collection<'_> {
             }
         }
         for (kind, names) in lacking {
-            let more = if names.len() > MAX_NAMES { ", …" } else { "" };
-            let some = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
-            let why = format!("pods use {some}{more}: add {}", self.choice_of(kind));
+            let some = first_of(&names, MAX_NAMES);
+            let why = format!("pods use {some}: add {}", self.choice_of(kind));
             self.saved.left_out.push(LeftOut { kind: kind.to_owned(), count: names.len(), why });
         }
     }
 
     /// Counts what else the namespace holds: objects of other kinds that nothing owns.
     pub(super) fn count_others(&mut self, candidates: &[Candidate]) {
-        for Candidate { kind, metadata } in candidates {
+        for (kind, metadata) in candidates {
             let (full_name, name) = (kind.full_name(), metadata.name.as_deref().unwrap_or_default());
             let object = Identity::new("", "", metadata.namespace.as_deref(), name);
             let is_known = metadata.uid.as_ref().is_some_and(|uid| self.known.contains(uid))

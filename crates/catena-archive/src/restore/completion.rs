@@ -15,7 +15,13 @@ impl Restoration<'_> {
         let mut bound = Vec::new();
         for (owner, mut reference) in manifest.owners().into_iter().zip(references) {
             if self.uids.get(&owner.uid).is_none() {
-                self.find_uid(&owner).await?;
+                match self.found(&owner).await? {
+                    Some(found) if manifest::is_going(&found) => {
+                        return Err(format!("its owner {owner}: {GOING}"));
+                    }
+                    Some(found) => self.uids.insert(&owner.uid, &uid(&found)),
+                    None => {}
+                }
             }
             match self.uids.get(&owner.uid) {
                 Some(uid) => {
@@ -37,15 +43,6 @@ impl Restoration<'_> {
     pub(super) fn is_in_no_backup(&self, owner: &Identity) -> bool {
         let why = self.cluster.kinds.of(owner).and_then(why_in_no_backup);
         !self.uids.knows(&owner.uid) && why.is_some()
-    }
-
-    async fn find_uid(&mut self, owner: &Identity) -> Result<(), String> {
-        match self.found(owner).await? {
-            Some(found) if manifest::is_going(&found) => return Err(format!("its owner {owner}: {GOING}")),
-            Some(found) => self.uids.insert(&owner.uid, &uid(&found)),
-            None => {}
-        }
-        Ok(())
     }
 
     /// Gives data or an ended command its owners, and completes it.

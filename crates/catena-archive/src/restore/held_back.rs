@@ -65,7 +65,7 @@ impl Restoration<'_> {
             why = format!(
                 "{why}; it may be there without its outcome, so that its target stays paused: {remains}"
             );
-            self.unsettled.push(command.clone());
+            self.unsettled.push(commands::target(command));
         }
         self.fail(command, why);
     }
