@@ -71,8 +71,7 @@ fn annotation<'m>(metadata: &'m ObjectMeta, key: &str) -> Option<&'m str> {
 
 /// The number of objects of a definition.
 async fn count(cluster: &Cluster, definition: &str) -> Option<u64> {
-    let (plural, group) = definition.split_once('.')?;
-    let kind = cluster.kinds.named(group, plural)?;
+    let kind = cluster.kinds.defined_by(definition)?;
     let mut pages = cluster.pages(kind, None, ListParams::default().limit(1));
     let first: Vec<Value> = pages.next().await.ok()??;
     Some(first.len() as u64 + pages.remaining.unwrap_or(0))

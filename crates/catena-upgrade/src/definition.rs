@@ -26,11 +26,8 @@ impl Definition {
             let path = field.trim_start_matches('/').replace('/', ".");
             ensure!(!definition.text(field).is_empty(), "{path} is missing or no text");
         }
-        ensure!(
-            ObjectId::is_name(definition.name()),
-            "metadata.name {:?} is not an object name",
-            definition.name()
-        );
+        let name = definition.name();
+        ensure!(ObjectId::is_name(name), "metadata.name {name:?} is not an object name");
         ensure!(!definition.storage().is_empty(), "no version has storage: true in spec.versions");
         Ok(definition)
     }
@@ -121,12 +118,8 @@ impl Definition {
 
     /// Asks the server, without any effect, whether it would take this definition in place of the installed one. Returns the
     /// reason if it would not.
-    pub(crate) async fn refusal(
-        &self,
-        cluster: &Cluster,
-        installed: Option<&Self>,
-    ) -> Result<Option<String>> {
-        let mut replaced = installed.map(|installed| installed.0.clone());
+    pub(crate) async fn refusal(&self, cluster: &Cluster, live: Option<&Self>) -> Result<Option<String>> {
+        let mut replaced = live.map(|live| live.0.clone());
         if let Some(replaced) = &mut replaced {
             replaced["spec"] = self.0["spec"].clone();
         }
@@ -152,17 +145,16 @@ impl Definition {
     pub fn way_to(&self, new: &Self) -> String {
         let migrate = format!("kubectl catena upgrade migrate {}", self.name());
         let is_in_both = |version: &str| new.version(version).is_some() && self.is_served(version);
-        if is_in_both(self.storage()) {
+        let (old, storage) = (self.storage(), new.storage());
+        if is_in_both(old) {
             return format!("first migrate its objects: `{migrate}`");
         }
         let versions = self.versions().filter_map(|version| version["name"].as_str());
-        let mut common = std::iter::once(new.storage()).chain(versions);
+        let mut common = std::iter::once(storage).chain(versions);
         match common.find(|version| is_in_both(version)) {
             Some(version) => format!("first migrate its objects: `{migrate} --to {version}`"),
             None => format!(
-                "first apply a definition that serves both {} and {}, and migrate its objects: `{migrate} --to {1}`",
-                self.storage(),
-                new.storage()
+                "first apply a definition that serves both {old} and {storage}, and migrate its objects: `{migrate} --to {storage}`"
             ),
         }
     }

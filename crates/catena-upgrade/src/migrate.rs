@@ -58,6 +58,16 @@ pub struct Migrated {
 }
 
 impl Migrated {
+    /// The result before any object is looked at.
+    fn before(definition: &Definition) -> Self {
+        Self {
+            name: definition.name().to_owned(),
+            storage_version: definition.storage().to_owned(),
+            stored_versions: definition.stored().into_iter().map(str::to_owned).collect(),
+            ..Self::default()
+        }
+    }
+
     /// Whether all objects are in the storage version.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -82,8 +92,7 @@ pub async fn migrate(cluster: &Cluster, name: &str, options: &Migration) -> Resu
             return Ok(tried);
         }
         if !tried.is_complete() {
-            let storage_version = definition.storage().to_owned();
-            let stored_versions = definition.stored().into_iter().map(str::to_owned).collect();
+            let Migrated { storage_version, stored_versions, .. } = Migrated::before(&definition);
             return Ok(Migrated { storage_version, stored_versions, ..tried });
         }
         definition = store_in(cluster, &definition, version, false).await?;
@@ -103,12 +112,7 @@ impl Pass<'_> {
     async fn run(&self) -> Result<Migrated> {
         let Self { cluster, definition, options, dry_run } = *self;
         let (name, storage) = (definition.name(), definition.storage());
-        let mut result = Migrated {
-            name: name.to_owned(),
-            storage_version: storage.to_owned(),
-            stored_versions: definition.stored().into_iter().map(str::to_owned).collect(),
-            ..Migrated::default()
-        };
+        let mut result = Migrated::before(definition);
         let others: Vec<&str> =
             definition.stored().into_iter().filter(|version| *version != storage).collect();
         if others.is_empty() {
@@ -210,18 +214,13 @@ impl Migrated {
 }
 
 /// Makes a version the storage version; a dry run says what would come of it.
-async fn store_in(
-    cluster: &Cluster,
-    definition: &Definition,
-    version: &str,
-    dry_run: bool,
-) -> Result<Definition> {
-    let name = definition.name();
+async fn store_in(cluster: &Cluster, old: &Definition, version: &str, dry_run: bool) -> Result<Definition> {
+    let name = old.name();
     ensure!(
-        definition.is_served(version),
+        old.is_served(version),
         "{name} does not serve a version {version:?}: correct --to, or apply a definition that serves it"
     );
-    let mut changed = definition.document().clone();
+    let mut changed = old.document().clone();
     for known in changed["spec"]["versions"].as_array_mut().into_iter().flatten() {
         known["storage"] = (known["name"] == version).into();
     }

@@ -94,15 +94,15 @@ impl<'c> Scratch<'c> {
         let created = until(SERVED_INTERVAL, LEAVING_TIMEOUT, async || {
             self.creation = Creation::Unanswered;
             let created = self.write(Change::Create(self.definition.document())).await;
-            if matches!(&created, Err(kube::Error::Api(status)) if (400..500).contains(&status.code)) {
-                self.creation = Creation::Refused;
-            }
-            match created {
+            self.creation = match &created {
                 Ok(created) => {
-                    let uid = created["metadata"]["uid"].as_str().unwrap_or_default();
-                    self.creation = Creation::Done(uid.to_owned());
-                    Ok(true)
+                    Creation::Done(created["metadata"]["uid"].as_str().unwrap_or_default().to_owned())
                 }
+                Err(kube::Error::Api(status)) if (400..500).contains(&status.code) => Creation::Refused,
+                Err(_) => Creation::Unanswered,
+            };
+            match created {
+                Ok(_) => Ok(true),
                 // One of the same id that is being removed takes a moment to go.
                 Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(false),
                 Err(error) => Err(definition::refused(self.cluster, self.definition.name(), "create", error)),
@@ -117,10 +117,8 @@ impl<'c> Scratch<'c> {
     }
 
     async fn write(&self, change: Change<'_>) -> kube::Result<Value> {
-        self.cluster
-            .at(&Kind::definitions(), None, self.definition.name())
-            .write(change, How::default())
-            .await
+        let kind = Kind::definitions();
+        self.cluster.at(&kind, None, self.definition.name()).write(change, How::default()).await
     }
 
     /// Waits until its objects can be tried.

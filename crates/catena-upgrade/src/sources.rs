@@ -30,11 +30,8 @@ pub fn definitions(files: &[PathBuf]) -> Result<Vec<Definition>> {
             "{source} holds no CustomResourceDefinition: name files or folders that do, or {OF_A_CHART}"
         );
         for definition in found {
-            ensure!(
-                !all.iter().any(|known| known.name() == definition.name()),
-                "{} is defined twice: name each definition once",
-                definition.name()
-            );
+            let is_known = all.iter().any(|known| known.name() == definition.name());
+            ensure!(!is_known, "{} is defined twice: name each definition once", definition.name());
             all.push(definition);
         }
     }

@@ -12,6 +12,8 @@ use super::Scratch;
 
 /// Milliseconds before a request is repeated that fails for a reason that may pass.
 const PAUSES: [u64; 4] = [200, 400, 800, 1600];
+/// The server's words for an object with fields that it does not know.
+const UNKNOWN_FIELDS: &str = "strict decoding error";
 
 /// The answer of the server about an object.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -57,7 +59,7 @@ impl Scratch<'_> {
         };
         let strict = match send("Strict").await {
             Ok(_) => return Ok(Verdict::default()),
-            Err(kube::Error::Api(status)) if is_about_unknown_fields(&status) => status,
+            Err(kube::Error::Api(status)) if status.message.contains(UNKNOWN_FIELDS) => status,
             Err(kube::Error::Api(status)) if status.code == 422 => {
                 return Ok(Verdict { refused: causes(&status), ..Verdict::default() });
             }
@@ -90,22 +92,13 @@ pub async fn retried<T>(request: impl AsyncFn() -> kube::Result<T>) -> kube::Res
     request().await
 }
 
-fn is_about_unknown_fields(status: &Status) -> bool {
-    status.code == 400 && status.message.contains("strict decoding error")
-}
-
 /// The reasons of a refusal.
 pub fn causes(status: &Status) -> Vec<Cause> {
     let listed = status.details.iter().flat_map(|details| &details.causes);
-    let causes: Vec<_> = listed
-        .map(|cause| Cause { field: cause.field.clone(), message: cause.message.clone() })
-        .filter(|cause| cause.field != "<nil>")
-        .collect();
-    if causes.is_empty() {
-        vec![Cause { field: String::new(), message: status.message.clone() }]
-    } else {
-        causes
-    }
+    let listed = listed.filter(|cause| cause.field != "<nil>");
+    let cause = |field: &str, message: &str| Cause { field: field.to_owned(), message: message.to_owned() };
+    let causes: Vec<_> = listed.map(|found| cause(&found.field, &found.message)).collect();
+    if causes.is_empty() { vec![cause("", &status.message)] } else { causes }
 }
 
 #[cfg(test)]
