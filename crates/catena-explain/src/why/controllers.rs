@@ -85,15 +85,17 @@ impl Controllers {
         Self { seen, unseen }
     }
 
+    /// The installations of a controller.
+    pub fn of(&self, controller: &str) -> impl Iterator<Item = &Installation> {
+        self.seen.iter().filter(move |seen| seen.controller == controller)
+    }
+
     /// Whether a controller is running. Without its Lease, available pods prove it only if it is known to have none.
     pub fn verdict(&self, controller: &str, now: Timestamp) -> Verdict {
-        let all = self.seen.iter().filter(|seen| seen.controller == controller);
-        let (up, down): (Vec<_>, Vec<_>) = all.partition(|seen| seen.down(now).is_none());
-        if up.iter().any(|seen| seen.lease.is_some() || self.unseen.is_none()) {
-            return Verdict::Runs;
-        }
-        let down = down.iter().find_map(|seen| seen.down(now)).filter(|_| up.is_empty());
+        let mut up = self.of(controller).filter(|seen| seen.down(now).is_none()).peekable();
+        let down = self.of(controller).find_map(|seen| seen.down(now)).filter(|_| up.peek().is_none());
         match (down, &self.unseen) {
+            (_, unseen) if up.any(|seen| seen.lease.is_some() || unseen.is_none()) => Verdict::Runs,
             (Some(down), _) => Verdict::Down(down),
             (None, Some(why)) => Verdict::Unknown(why.clone()),
             (None, None) => Verdict::Down(format!("no {controller} is running: it is not installed")),
@@ -113,16 +115,16 @@ impl Installation {
     /// Why it is not running, if it is not.
     fn down(&self, now: Timestamp) -> Option<String> {
         let (controller, why) = (&self.controller, self.silent(now)?);
-        let Some(pod) = self.trouble.as_ref().filter(|_| !matches!(self.pods, Some((_, 0)))) else {
+        // Pods that were evicted are left when it is scaled to 0.
+        let trouble = self.trouble.as_ref().filter(|_| !matches!(self.pods, Some((_, 0))));
+        let Some(PodTrouble { told, runs, .. }) = trouble else {
             return Some(format!("no {controller} is running: {why}"));
         };
-        let told = &pod.told;
-        // That no pod is available says no more.
-        let why = if matches!(self.pods, Some((0, _))) { String::new() } else { format!("; {why}") };
-        Some(if pod.runs {
-            format!("{controller} is running, but does not work: {told}{why}")
-        } else {
-            format!("{controller} does not start: {told}")
+        Some(match self.pods {
+            _ if !runs => format!("{controller} does not start: {told}"),
+            // That no pod is available says no more.
+            Some((0, _)) => format!("{controller} is running, but does not work: {told}"),
+            _ => format!("{controller} is running, but does not work: {told}; {why}"),
         })
     }
 

@@ -35,8 +35,7 @@ impl Facts<'_> {
     pub fn not_running(&self, object: &Identity, controller: &str) -> Option<Cause> {
         let Verdict::Down(down) = self.verdict(controller) else { return None };
         let all = &self.surroundings.controllers;
-        let mut seen = all.seen.iter().filter(|seen| seen.controller == controller);
-        let deployed = seen.find(|seen| seen.pods.is_some());
+        let deployed = all.of(controller).find(|seen| seen.pods.is_some());
         let case = match deployed {
             Some(seen) if seen.pods == Some((0, 0)) => "scaled to 0",
             Some(_) => "not running",
@@ -144,10 +143,8 @@ pub struct RefusedSettings {
 impl RefusedSettings {
     /// Whether they have this template.
     pub fn brings(&self, template: &str) -> bool {
-        match serde_saphyr::from_str::<Value>(&self.text) {
-            Ok(settings) => settings["templates"].get(template).is_some(),
-            Err(_) => self.text.contains(template),
-        }
+        let settings = serde_saphyr::from_str::<Value>(&self.text);
+        settings.map_or_else(|_| self.text.contains(template), |all| all["templates"].get(template).is_some())
     }
 }
 

@@ -88,9 +88,8 @@ pub fn controllers(facts: &Facts) -> BTreeSet<&'static str> {
 pub fn updating(facts: &Facts) -> Vec<String> {
     let runs = |name: &&str| facts.verdict(name) == Verdict::Runs;
     let stuck = controllers(facts).into_iter().filter(runs).flat_map(|name| {
-        let seen = facts.surroundings.controllers.seen.iter();
-        let stuck = seen.filter(move |seen| seen.controller == name && seen.is_updating);
-        let trouble = stuck.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
+        let updating = facts.surroundings.controllers.of(name).filter(|seen| seen.is_updating);
+        let trouble = updating.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
         trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told))
     });
     stuck.collect()
