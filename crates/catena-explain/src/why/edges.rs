@@ -22,6 +22,8 @@ pub enum Edge {
     BackupNamespace,
     /// The definition of a kind that is to be created.
     Definition,
+    /// An object that a deleted namespace or definition waits for.
+    Contents,
     /// A claim of a pod that was not scheduled because of its claims.
     Claim,
     /// The storage class of a claim.

@@ -3,26 +3,23 @@
 use std::collections::BTreeMap;
 
 use catena_cluster::{
-    Cluster, Gap, Health, Homes, Pages, State, last_words, last_write, list,
+    Cluster, Gap, Health, Homes, Identity, Pages, State, last_words, last_write,
     protection::{COMPONENT, NAME, OURS, kinds_of},
     read_failure, shortened,
 };
 use futures::future::join_all;
 use http::{Request, header::DATE};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
-use k8s_openapi::{
-    api::{
-        apps::v1::Deployment,
-        coordination::v1::Lease as CoreLease,
-        core::v1::{ConfigMap, Event, Pod},
-    },
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+use k8s_openapi::api::{
+    apps::v1::{Deployment, DeploymentCondition},
+    coordination::v1::Lease as CoreLease,
+    core::v1::{ConfigMap, Event, Pod},
 };
 use kube::{
     Api, Resource, ResourceExt,
     api::{ListParams, LogParams},
     client::Body,
-    core::{DynamicObject, Expression, Selector, SelectorExt},
+    core::{DynamicObject, Expression, ObjectMeta, Selector, SelectorExt},
 };
 use serde_json::Value;
 
@@ -42,7 +39,7 @@ const LOG_LINES: i64 = 100;
 
 /// Reads the surroundings of the chain of an object.
 pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings {
-    let ours = || ListParams::default().labels(OURS);
+    let (ours, mut gaps) = (|| ListParams::default().labels(OURS), Vec::new());
     let (now, homes, leases, deployments, maps, deleted, warnings) = futures::join!(
         server_time(cluster),
         Homes::read(cluster),
@@ -50,7 +47,7 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
         cluster.all::<Deployment>(None, ours()),
         cluster.all::<ConfigMap>(None, ours()),
         terminating(cluster, namespace),
-        warnings(cluster, namespace),
+        warnings(cluster, namespace, &mut gaps),
     );
     let mut maps = maps.unwrap_or_default();
     let unseen = leases.as_ref().err().or(deployments.as_ref().err()).map(read_failure);
@@ -58,31 +55,21 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
     let now = now.unwrap_or_else(Timestamp::now);
     leases.retain(|lease| homes.may_have(&lease.metadata));
     deployments.retain(|deployment| homes.may_have(&deployment.metadata));
-    maps.retain(|map| homes.may_have(&map.metadata));
-    let of_leases: Vec<ObjectMeta> = leases.iter().map(|lease| lease.metadata.clone()).collect();
-    let protected = kinds_of(&maps, &of_leases);
-    let seen = join(leases, deployments);
-    let mut controllers = Controllers::new(seen, unseen);
+    let mut controllers = Controllers::new(join(leases, deployments), unseen);
     // Anybody can label a ConfigMap.
     maps.retain(|map| {
-        let of = (map.labels().get(COMPONENT), map.namespace(), map.name_any());
-        let own = |seen: &Installation| {
-            (Some(&seen.controller), Some(seen.namespace.clone()), seen.name.clone()) == of
-        };
-        controllers.seen.iter().any(own)
+        let of = installation(&map.metadata);
+        controllers.of(&of.controller).any(|own| (&own.namespace, &own.name) == (&of.namespace, &of.name))
     });
-    let (looks, mut gaps) = (look_into_pods(cluster, &mut controllers.seen, now), Vec::new());
+    let looks = look_into_pods(cluster, &mut controllers.seen, now);
     let ((), refused_settings) = futures::join!(looks, settings::refused_settings(cluster, &maps));
-    if let Some(why) = &controllers.unseen {
-        gaps.push(Gap::new("the controllers of Catena", why));
-    }
-    let warnings = read::first_of(warnings, "Events", &mut gaps);
+    gaps.extend(controllers.unseen.as_ref().map(|why| Gap::new("the controllers of Catena", why)));
     Surroundings {
         now,
         controllers,
         namespace: deleted,
         warnings,
-        protected,
+        protected: kinds_of(&maps, &[]),
         refused_settings,
         gaps,
         ..Surroundings::default()
@@ -91,44 +78,46 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
 
 /// A controller's Lease and Deployment have the same name.
 pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installation> {
-    let mut seen = BTreeMap::new();
-    for lease in leases {
-        // By the clock of the controller, or by the one of the API server if that is later.
-        let written = last_write(&lease.metadata, |_| true);
-        let spec = lease.spec.unwrap_or_default();
-        let renewed = spec.renew_time.map(|time| written.map_or(time.0, |written| written.max(time.0)));
-        installation(&mut seen, &lease.metadata).lease = Some(Lease {
+    let of_lease = |CoreLease { metadata, spec }| {
+        let spec = spec.unwrap_or_default();
+        let lease = Lease {
             holder: spec.holder_identity.unwrap_or_default(),
-            renewed,
+            // By the clock of the controller, or by the one of the API server if that is later.
+            renewed: spec.renew_time.and_then(|time| last_write(&metadata, |_| true).max(Some(time.0))),
             lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
             is_held_by_pod: None,
-        });
-    }
+        };
+        Installation { lease: Some(lease), ..installation(&metadata) }
+    };
+    let place = |of: &Installation| (of.namespace.clone(), of.name.clone());
+    let alone = leases.into_iter().map(of_lease);
+    let mut seen: BTreeMap<_, _> = alone.map(|seen| (place(&seen), seen)).collect();
     for Deployment { metadata, spec, status } in deployments {
         let (wanted, status) = (spec.replicas.unwrap_or(1), status.unwrap_or_default());
         let updated = status.updated_replicas.unwrap_or(0);
-        let refused =
-            status.conditions.iter().flatten().find(|found| found.type_.as_deref() == Some("ReplicaFailure"));
-        let seen = installation(&mut seen, &metadata);
-        seen.pods = Some((status.available_replicas.unwrap_or(0).into(), wanted.into()));
-        seen.labels = spec.selector.match_labels.unwrap_or_default();
-        seen.refusal = refused.and_then(|refused| refused.message.clone());
-        seen.is_updating = updated != status.replicas.unwrap_or(0) || updated < wanted;
+        let is_refusal = |found: &DeploymentCondition| found.type_.as_deref() == Some("ReplicaFailure");
+        let refused = status.conditions.into_iter().flatten().find(is_refusal);
+        let of = installation(&metadata);
+        let with_pods = Installation {
+            lease: seen.remove(&place(&of)).and_then(|seen| seen.lease),
+            pods: Some((status.available_replicas.unwrap_or(0).into(), wanted.into())),
+            labels: spec.selector.match_labels.unwrap_or_default(),
+            refusal: refused.and_then(|refused| refused.message),
+            is_updating: updated != status.replicas.unwrap_or(0) || updated < wanted,
+            ..of
+        };
+        seen.insert(place(&with_pods), with_pods);
     }
     seen.into_values().collect()
 }
 
-/// The installation that has an object of this namespace and name.
-fn installation<'s>(
-    seen: &'s mut BTreeMap<(Option<String>, String), Installation>,
-    metadata: &ObjectMeta,
-) -> &'s mut Installation {
-    let label = |key: &str| metadata.labels.as_ref()?.get(key).cloned();
-    let (namespace, name) = (metadata.namespace.clone(), metadata.name.clone().unwrap_or_default());
-    let seen = seen.entry((namespace.clone(), name.clone())).or_default();
-    seen.controller = label(COMPONENT).or_else(|| label(NAME)).unwrap_or_default();
-    (seen.name, seen.namespace) = (name, namespace.unwrap_or_default());
-    seen
+/// An installation by the labels, the namespace and the name of one of its objects.
+fn installation(metadata: &ObjectMeta) -> Installation {
+    let label = |key: &str| metadata.labels.as_ref()?.get(key);
+    let controller = label(COMPONENT).or_else(|| label(NAME));
+    let [controller, name, namespace] = [controller, metadata.name.as_ref(), metadata.namespace.as_ref()]
+        .map(|text| text.cloned().unwrap_or_default());
+    Installation { controller, name, namespace, ..Installation::default() }
 }
 
 /// The namespace, if it is being deleted.
@@ -138,14 +127,15 @@ async fn terminating(cluster: &Cluster, namespace: Option<&str>) -> Option<Node>
     read::alone(namespace).filter(|namespace| namespace.deleted.is_some())
 }
 
-/// The warnings about objects of a namespace or about cluster-wide ones, the newest last, and whether they are all.
-pub async fn warnings(cluster: &Cluster, namespace: Option<&str>) -> kube::Result<(Vec<Warning>, bool)> {
-    let url = Event::url_path(&(), Some(namespace.unwrap_or(WIDE)));
+/// The warnings about objects of a namespace or about cluster-wide ones, the newest last.
+pub async fn warnings(cluster: &Cluster, namespace: Option<&str>, gaps: &mut Vec<Gap>) -> Vec<Warning> {
+    let namespace = namespace.unwrap_or(WIDE);
+    let url = Event::url_path(&(), Some(namespace));
     let pages = Pages::whole(&cluster.client, url, ListParams::default().fields("type=Warning"));
-    let (events, is_all) = pages.first::<Event>(MAX_EVENT_PAGES).await?;
+    let events = read::first_of(pages.first(MAX_EVENT_PAGES).await, &format!("Events in {namespace}"), gaps);
     let mut warnings: Vec<Warning> = events.into_iter().map(warnings::warning).collect();
     warnings.sort_by_key(|warning| warning.at);
-    Ok((warnings, is_all))
+    warnings
 }
 
 /// The time by the clock of the API server, which may be far from the one of this machine; `None` if the server does not tell it.
@@ -174,72 +164,65 @@ pub async fn pulling(cluster: &Cluster, pod: &Node) -> Option<Warning> {
 /// pods may be read: in one request for each namespace.
 async fn look_into_pods(cluster: &Cluster, installations: &mut [Installation], now: Timestamp) {
     let Some(kind) = cluster.kinds.named("", "pods") else { return };
-    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for seen in &*installations {
-        if let Some(name) = seen.labels.get(NAME) {
-            names.entry(seen.namespace.clone()).or_default().push(name.clone());
-        }
+    let mut places: BTreeMap<String, Vec<&mut Installation>> = BTreeMap::new();
+    for seen in installations.iter_mut().filter(|seen| seen.labels.contains_key(NAME)) {
+        places.entry(seen.namespace.clone()).or_default().push(seen);
     }
-    let lists = names.into_iter().map(async |(namespace, names)| {
-        let of_them = Expression::In(NAME.to_owned(), names.into_iter().collect());
-        let of_them = ListParams::default().labels_from(&of_them.into());
-        let pods = cluster.list(kind, Some(&namespace), of_them).await.ok();
-        (namespace, pods)
-    });
-    let pods: BTreeMap<_, _> = join_all(lists).await.into_iter().collect();
-    let looks = installations.iter_mut().filter(|seen| seen.labels.contains_key(NAME)).map(async |seen| {
-        let Some(Some(pods)) = pods.get(&seen.namespace) else { return };
-        let own = Selector::from_iter(seen.labels.clone());
-        let own: Vec<_> = pods.iter().filter(|pod| own.matches(pod.labels())).collect();
-        if let Some(lease) = seen.lease.as_mut().filter(|lease| lease.is_valid(now)) {
-            lease.is_held_by_pod = Some(own.iter().any(|pod| pod.name_any() == lease.holder));
-        }
-        if seen.is_troubled(now) {
-            seen.trouble = trouble(cluster, seen, own.into_iter().cloned()).await;
-        }
+    let looks = places.into_iter().map(async |(namespace, installations)| {
+        let names = installations.iter().map(|seen| seen.labels[NAME].clone());
+        let of_them =
+            ListParams::default().labels_from(&Expression::In(NAME.to_owned(), names.collect()).into());
+        let Ok(pods) = cluster.list(kind, Some(&namespace), of_them).await else { return };
+        let looks = installations.into_iter().map(async |seen| {
+            let own = Selector::from_iter(seen.labels.clone());
+            let own: Vec<_> = pods.iter().filter(|pod| own.matches(pod.labels())).cloned().collect();
+            if let Some(lease) = seen.lease.as_mut().filter(|lease| lease.is_valid(now)) {
+                lease.is_held_by_pod = Some(own.iter().any(|pod| pod.name_any() == lease.holder));
+            }
+            if seen.is_troubled(now) {
+                seen.trouble = trouble(cluster, own).await;
+            }
+        });
+        join_all(looks).await;
     });
     join_all(looks).await;
 }
 
 /// The trouble of the first of these pods that has one.
-async fn trouble(
-    cluster: &Cluster,
-    seen: &Installation,
-    pods: impl Iterator<Item = DynamicObject>,
-) -> Option<PodTrouble> {
-    let judged = pods.filter(|pod| pod.metadata.deletion_timestamp.is_none()).filter_map(read::alone);
+async fn trouble(cluster: &Cluster, pods: Vec<DynamicObject>) -> Option<PodTrouble> {
+    let judged = pods.into_iter().filter_map(read::alone).filter(|pod| pod.deleted.is_none());
     let is_stuck = |health: &Health| matches!(health.state, State::Stuck | State::Failed);
     // Pods that cannot start come first, those that serve last.
     let first = judged.min_by_key(|pod| (pod.health.state == State::Ready, !is_stuck(&pod.health)))?;
-    let Node { identity, health, object: pod, .. } = first;
-    let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
-    let words = words_of(&logs, &pod, &health).await.map(|words| format!(", and says: {words}"));
+    let Node { identity, health, .. } = first;
+    let words = words_of(cluster, &identity, &health).await.map(|words| format!(", and says: {words}"));
     let cause = Cause::reported(&identity, &health.reason, &health.message);
     let state = match health.state {
         State::Ready => "is ready, but has not renewed its Lease".to_owned(),
         _ => format!("{} ({})", cause.meaning, cause.reason),
     };
+    let (namespace, name) = (identity.namespace.unwrap_or_default(), identity.name);
     Some(PodTrouble {
-        told: format!("its pod {}/{} {state}{}", seen.namespace, pod.name_any(), words.unwrap_or_default()),
+        told: format!("its pod {namespace}/{name} {state}{}", words.unwrap_or_default()),
         runs: health.state == State::Ready || health.reason == "NotReady",
         is_stuck: is_stuck(&health),
     })
 }
 
-/// The message of the container that ended last, or else the last error in the log.
-async fn words_of(logs: &Api<Pod>, pod: &DynamicObject, health: &Health) -> Option<String> {
-    let ended = list(pod, "/status/containerStatuses").find_map(|container| {
-        let ended = [container.pointer("/lastState/terminated"), container.pointer("/state/terminated")];
-        let said = ended.into_iter().flatten().find_map(|ended| ended["message"].as_str());
-        said.filter(|said| !said.is_empty()).map(str::to_owned)
-    });
-    let crashes = health.state == State::Stuck;
-    if let Some(said) = ended.filter(|_| crashes) {
-        return last_words(&said);
+/// The last words of the container that ended, or else the last error in the log.
+async fn words_of(cluster: &Cluster, pod: &Identity, health: &Health) -> Option<String> {
+    if let Some((_, said)) = health.message.split_once(", and said: ") {
+        return Some(said.to_owned());
     }
-    let params = LogParams { tail_lines: Some(LOG_LINES), previous: crashes, ..LogParams::default() };
-    let log = logs.logs(&pod.name_any(), &params).await.ok()?;
-    if crashes { last_error(&log).or_else(|| last_words(&log)) } else { last_error(&log) }
+    let crashes = health.state == State::Stuck;
+    let log = log(cluster, pod, LogParams { previous: crashes, ..LogParams::default() }).await?;
+    last_error(&log).or_else(|| last_words(&log).filter(|_| crashes))
+}
+
+/// The end of the log of a pod.
+async fn log(cluster: &Cluster, pod: &Identity, params: LogParams) -> Option<String> {
+    let pods = Api::<Pod>::namespaced(cluster.client.clone(), pod.namespace.as_deref()?);
+    pods.logs(&pod.name, &LogParams { tail_lines: Some(LOG_LINES), ..params }).await.ok()
 }
 
 /// The last error that a controller has logged since then, from the pod that holds its Lease.
@@ -250,11 +233,10 @@ pub async fn last_error_of(
     since: Timestamp,
 ) -> Option<String> {
     let since_seconds = Some(seen.now.duration_since(since).as_secs().max(1));
-    let seen = seen.controllers.seen.iter().find(|seen| seen.controller == controller)?;
+    let seen = seen.controllers.of(controller).next()?;
     let lease = seen.lease.as_ref().filter(|lease| lease.is_held_by_pod == Some(true))?;
-    let logs = Api::<Pod>::namespaced(cluster.client.clone(), &seen.namespace);
-    let params = LogParams { tail_lines: Some(LOG_LINES), since_seconds, ..LogParams::default() };
-    last_error(&logs.logs(&lease.holder, &params).await.ok()?)
+    let pod = Identity::new("v1", "Pod", Some(&seen.namespace), &lease.holder);
+    last_error(&log(cluster, &pod, LogParams { since_seconds, ..LogParams::default() }).await?)
 }
 
 /// The last warning or error of a log in JSON or for people.
