@@ -5,7 +5,7 @@ use catena_api::{
     keys,
     reason::{DEADLINE_EXCEEDED, PAUSED},
 };
-use catena_cluster::{Health, State, condition, last_write, number, run_record, text};
+use catena_cluster::{Health, State, condition, number, run_record, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
@@ -50,30 +50,27 @@ fn ended<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         return Step::own(if was_bound { cause } else { because(unbound(node, facts)) });
     };
     let is_of_then = |since: Option<Timestamp>| since.is_some() && since <= node.health.since;
-    let waited = Cause::with(&node.identity, DEADLINE_EXCEEDED);
+    let waited = |case: &str, names: &[_]| because(Cause::with(&node.identity, "").in_case(case, names));
     let has_run = text(&node.object, "/status/startTime").is_some()
         || run_record(&node.object).is_some_and(|record| record["startTime"].is_string());
-    let (way, own) = match older(node, target).filter(|_| !has_run) {
-        Some(first) => {
+    let (way, own) = match older(node, target) {
+        Some(first) if !has_run => {
             let older = words::with_names("{object}", &first.identity);
             let names = [("{command}", &*first.identity.to_string()), ("{older}", &*older)];
-            (first, because(waited.in_case("older command before", &names)))
+            (first, waited("older command before", &names))
         }
         None if !has_run && objects::is_paused(target) && is_of_then(target.health.since) => {
-            return Step::own(because(waited.in_case("paused target", &[])));
+            return Step::own(waited("paused target", &[]));
         }
-        None => (target, cause),
+        _ => (target, cause.clone()),
     };
-    let held = walk::explain(way, facts).map(|found| found.cause).filter(|cause| !cause.is_progress);
-    let way = held.filter(|cause| is_of_then(cause.since)).map(|_| way);
-    Step { only_obstacles: true, ..Step::to(way, Some(own)) }
+    let held = walk::explain(way, facts).filter(|held| is_of_then(held.cause.since));
+    Step { only_obstacles: true, ..Step::to(held.map(|_| way), Some(own)) }
 }
 
 /// The target to which a command is bound.
 fn target_in_chain<'n>(node: &Node, facts: &Facts<'n>) -> Option<&'n Node> {
-    let is_target =
-        |other: &&Node| other.children.iter().any(|child| child.identity.uid == node.identity.uid);
-    facts.top.all().find(is_target).filter(|_| !node.unbound)
+    objects::above(node, facts).filter(|_| !node.unbound)
 }
 
 /// The object that a command is for, as an argument of kubectl; of any other object, itself.
@@ -87,7 +84,7 @@ pub fn target_name(node: &Node, facts: &Facts) -> String {
 /// the obstacle.
 fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
     if node.identity.uid == facts.asked.identity.uid
-        && is_overlooked(facts)
+        && doubt(facts) == Some(UNBOUND)
         && let Some(cause) = facts.not_running(&node.identity, BINDER)
     {
         return Some(cause);
@@ -96,46 +93,35 @@ fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
     Some(not_bound(node, &warning.reason).message(&warning.message).since(warning.since))
 }
 
-/// Whether an object has the mark of a bound command.
-fn is_marked(node: &Node) -> bool {
-    let object = &node.object;
-    object.annotations().contains_key(keys::BOUND_TO) || object.labels().contains_key(keys::TARGET_UID)
-}
+/// The doubt about an object that may be a command, and about which no warning of command-binder is left.
+const UNBOUND: &str = "may be a command that is not bound";
 
-/// Whether the asked object is of a kind that is declared as one of commands, and nobody reports on it.
-fn is_unanswered(facts: &Facts) -> bool {
-    let node = facts.asked;
+/// The doubt about the asked object if its kind is declared as one of commands, and nobody reports on it.
+pub fn doubt(facts: &Facts) -> Option<&'static str> {
+    let (node, object) = (facts.asked, &facts.asked.object);
     let is_open = !objects::is_command(node) && node.deleted.is_none() && !objects::has_ended(node);
-    facts.surroundings.is_declared_command && is_open && !is_new(node, facts)
+    if !facts.surroundings.is_declared_command || !is_open || unreported::is_new(node.created, facts) {
+        return None;
+    }
+    let is_marked =
+        object.annotations().contains_key(keys::BOUND_TO) || object.labels().contains_key(keys::TARGET_UID);
+    if object.owner_references().is_empty() && !is_marked {
+        return Some(UNBOUND);
+    }
+    (node.health.state == State::Present).then_some("is a command, and nobody reports that it is carried out")
 }
 
-/// Whether it is not bound either.
-fn is_overlooked(facts: &Facts) -> bool {
-    let asked = facts.asked;
-    is_unanswered(facts) && asked.object.owner_references().is_empty() && !is_marked(asked)
-}
-
-/// An object that may be a command, and about which no warning of command-binder is left.
+/// What to look at if the asked object is a command that is not bound.
 pub fn overlooked(facts: &Facts) -> Option<String> {
-    let advice = &reasons::describe("BinderSilent")?.remedy;
-    is_overlooked(facts).then(|| {
-        format!(
-            "if it is a command, it is not bound, and no warning of {BINDER} tells why: {advice}; with mode: Observe, an Event WouldBind tells that it is only observed"
-        )
-    })
-}
-
-/// Whether the asked object is a command of which nobody reports whether it is carried out.
-pub fn is_uncarried(facts: &Facts) -> bool {
-    is_unanswered(facts) && facts.asked.health.state == State::Present
+    let advice = &reasons::describe("BinderSilent").filter(|_| doubt(facts) == Some(UNBOUND))?.remedy;
+    Some(format!(
+        "if it is a command, it is not bound, and no warning of {BINDER} tells why: {advice}; with mode: Observe, an Event WouldBind tells that it is only observed"
+    ))
 }
 
 /// A finished command that is still there although its TTL is over.
 pub fn outlived(facts: &Facts) -> Option<String> {
-    let node = facts.asked;
-    if !objects::is_command(node) || objects::is_waiting(node) || node.deleted.is_some() {
-        return None;
-    }
+    let node = Some(facts.asked).filter(|node| objects::is_command(node) && node.deleted.is_none())?;
     let ttl = number(&node.object, "/spec/ttlSecondsAfterFinished")?;
     let finished: Timestamp = text(&node.object, "/status/completionTime")?.parse().ok()?;
     let over = finished.checked_add(SignedDuration::from_secs(ttl)).ok()?;
@@ -152,11 +138,6 @@ pub fn outlived(facts: &Facts) -> Option<String> {
         ),
     };
     Some(format!("its TTL has been over for {}: {why}", age(facts.now, over)))
-}
-
-/// Whether the binder may not have got to a command yet.
-fn is_new(node: &Node, facts: &Facts) -> bool {
-    node.created.is_none() || unreported::is_new(node.created, facts)
 }
 
 fn not_bound(node: &Node, reason: &str) -> Cause {
@@ -178,7 +159,7 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         return Step { only_obstacles: true, ..Step::to([first], Some(queued)) };
     }
     // What is of another group may be carried out by its own operator.
-    let runner = (node.identity.group() == keys::GROUP || is_by_runner(node)).then_some(RUNNER);
+    let runner = (node.identity.group() == keys::GROUP || objects::is_by_runner(node)).then_some(RUNNER);
     let mut responsible = runner.into_iter().chain(controllers::controller_of(&target.identity));
     if let Some(cause) = responsible.find_map(|controller| facts.not_running(&node.identity, controller)) {
         return Step::own(cause);
@@ -186,23 +167,26 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     // It is in progress: the blocker of its target blocks it.
     let reports = [find(SUCCEEDED), find(RECONCILING)];
     let is_reported = reports.iter().any(Option::is_some) && node.health.state != State::Unreported;
+    let is_new = unreported::is_new(node.created, facts);
     let mut current = warnings::current(node, facts);
     let refused = current.find(|warning| warning.by == RUNNER && warning.reason == "StatusRefused");
     let cause = if let Some(refused) = refused {
         let usual = || Cause::with(&node.identity, &refused.reason);
         let cause = Cause::refused(&node.identity, &refused.reason, &refused.message);
         cause.unwrap_or_else(usual).message(&refused.message).since(refused.since)
-    } else if is_reported || is_new(node, facts) {
+    } else if is_reported || is_new {
         let own = own(node, "UnderWay");
         if own.reason == PAUSED && (runner.is_some() || objects::is_paused(target)) {
             // Whatever its pods suffer from, the command waits for that.
             return Step::own(own.in_case("paused target", &[]));
         }
-        let says_nothing = target.object.data["status"].is_null() && !is_new(node, facts);
-        let is_silent = says_nothing && own.advice.is_empty() && runner.is_some();
-        let variant = if is_silent { "silent target" } else { "" };
-        let own = own.in_case(variant, &[("{silent}", &target.identity.to_string())]);
-        Cause { is_progress: own.is_progress && !is_silent, ..own }
+        let says_nothing = target.object.data["status"].is_null() && !is_new;
+        if says_nothing && own.advice.is_empty() && runner.is_some() {
+            let own = own.in_case("silent target", &[("{silent}", &target.identity.to_string())]);
+            Cause { is_progress: false, ..own }
+        } else {
+            own
+        }
     } else {
         let runs = runner.is_some_and(|runner| facts.verdict(runner) == Verdict::Runs);
         let variant = if runs { "not reconciled" } else { "" };
@@ -213,19 +197,10 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     Step::to([target], Some(cause))
 }
 
-/// When command-runner wrote the status of a command last.
-fn last_report(node: &Node) -> Option<Timestamp> {
-    last_write(&node.object.metadata, |entry| entry.manager.as_deref() == Some(RUNNER))
-}
-
-fn is_by_runner(node: &Node) -> bool {
-    run_record(&node.object).is_some() || last_report(node).is_some()
-}
-
 fn own(node: &Node, fallback: &str) -> Cause {
     let Node { identity, health, .. } = node;
     let reason = if health.reason.is_empty() { fallback } else { &health.reason };
-    let of_runner = || reasons::describe_command(reason).filter(|_| is_by_runner(node));
+    let of_runner = || reasons::describe_command(reason).filter(|_| objects::is_by_runner(node));
     let row = reasons::describe_of(identity, reason).or_else(of_runner);
     let said = Some(health.message.clone()).filter(|said| !said.is_empty());
     let done = || Some(format!("{} done", text(&node.object, "/status/progress")?));
@@ -258,7 +233,7 @@ fn unbound(node: &Node, facts: &Facts) -> Cause {
         return cause;
     }
     let runs = facts.verdict(BINDER) == Verdict::Runs;
-    let silent = if runs && !is_new(node, facts) { "BinderSilent" } else { "NotBound" };
+    let silent = if runs && !unreported::is_new(node.created, facts) { "BinderSilent" } else { "NotBound" };
     match &*reason {
         // It has not been bound for as long as it exists.
         "" => foreign(node, facts).unwrap_or_else(|| told(not_bound(node, silent)).since(node.created)),
@@ -271,7 +246,7 @@ fn older<'n>(node: &Node, target: &'n Node) -> Option<&'n Node> {
     let order = |node: &Node| (node.created, node.identity.uid.clone());
     let was_open = |other: &Node| {
         let is_later = objects::has_ended(node) && other.health.since > node.health.since;
-        objects::is_waiting(other) || is_later && objects::is_command(other)
+        objects::is_command(other) && (is_later || !objects::has_ended(other))
     };
     let is_before = |other: &&Node| was_open(other) && !other.unbound && order(other) < order(node);
     target.children.iter().filter(is_before).min_by_key(|other| order(other))

@@ -64,11 +64,7 @@ fn doubt(facts: &Facts) -> Option<String> {
     if !has_ended && !unreported::remarks(facts).is_empty() {
         return Some(words::outdated(asked));
     }
-    if command::overlooked(facts).is_some() {
-        return Some(words::doubtful(asked, "may be a command that is not bound"));
-    }
-    let is_uncarried = command::is_uncarried(facts);
-    is_uncarried.then(|| words::doubtful(asked, "is a command, and nobody reports that it is carried out"))
+    command::doubt(facts).map(|doubt| words::doubtful(asked, doubt))
 }
 
 fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {

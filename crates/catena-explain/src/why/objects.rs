@@ -166,14 +166,15 @@ pub fn is_command(node: &Node) -> bool {
     let mut writers = node.object.managed_fields().iter().peekable();
     let may_be_of_binder =
         writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
-    // It patches its targets as well, but reports on commands alone.
+    is_ours || is_by_runner(node) || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
+}
+
+/// Whether command-runner has reported on an object. It patches its targets as well, but reports on commands alone.
+pub fn is_by_runner(node: &Node) -> bool {
     let is_of_runner = |entry: &ManagedFieldsEntry| {
         entry.manager.as_deref() == Some(RUNNER) && entry.subresource.as_deref() == Some("status")
     };
-    is_ours
-        || run_record(&node.object).is_some()
-        || node.object.managed_fields().iter().any(is_of_runner)
-        || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
+    run_record(&node.object).is_some() || node.object.managed_fields().iter().any(is_of_runner)
 }
 
 /// Whether an object is a command that is not finished.
