@@ -15,15 +15,17 @@ use crate::{Finalizer, Node};
 
 /// More would hide the rest.
 const MAX_REMARKS: usize = 3;
-/// The conditions of a namespace that report why its deletion has not finished.
-const OF_NAMESPACES: [&str; 5] = [
+/// The conditions of a namespace or a definition that report why its deletion has not finished.
+const OPEN: [&str; 6] = [
     "NamespaceFinalizersRemaining",
-    "NamespaceContentRemaining",
+    CONTENTS,
     "NamespaceDeletionContentFailure",
     DISCOVERY,
     "NamespaceDeletionGroupVersionParsingFailure",
+    "Terminating",
 ];
-
+/// The one of the contents of a namespace.
+const CONTENTS: &str = "NamespaceContentRemaining";
 /// The one of an API whose kinds cannot be listed.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 
@@ -36,9 +38,9 @@ pub const TERMINATING: &str = "NamespaceTerminating";
 /// What a deleted object waits for: its contents, the node of a pod, the holder of a finalizer, or its dependents.
 pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.deleted?;
-    if let Some(cause) = remaining(node, since) {
+    if let Some(cause) = remaining(node) {
         let contents = facts.surroundings.related.contents.iter();
-        let contents = contents.filter(|held| held.deleted.is_some() && contains(node, &held.identity));
+        let contents = contents.filter(|held| contains(node, &held.identity));
         // Its claims wait for a pod that hangs.
         let (late, held): (Vec<_>, Vec<_>) =
             contents.partition(|held| held.finalizers.is_empty() && placement::hangs(held, facts.now));
@@ -46,14 +48,13 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         let is_way = |held: &&&Node| late.is_empty() || !waits_for_pods(held);
         return Some(Step::to(late.iter().chain(held.iter().filter(is_way)).copied(), Some(cause)));
     }
+    let is_pod = node.identity.kind == "Pod";
     let (named, missing) = edges::follow(node, facts);
-    let node_is_gone = missing.filter(|_| node.identity.kind == "Pod").map(Step::own);
+    let node_is_gone = missing.filter(|_| is_pod).map(Step::own);
     // The garbage collector of pods ends one before it deletes it.
     let has_ended = matches!(text(&node.object, "/status/phase"), Some("Failed" | "Succeeded"));
-    if node_is_gone.is_some() && !has_ended {
-        return node_is_gone;
-    }
-    if let Some(finalizer) = objects::holders(node).next() {
+    let holder = objects::holders(node).next().filter(|_| node_is_gone.is_none() || has_ended);
+    if let Some(finalizer) = holder {
         // A backup that fails leads further; of one that is under way, the report on the object tells more.
         let is_at_fault = |node: &Node| match node.health.state {
             State::Stuck | State::Failed => true,
@@ -61,7 +62,7 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
             _ => false,
         };
         let fails = |found: &&Node| objects::path_to(found, &is_at_fault).is_some();
-        let next = named.into_iter().filter(|found| node.identity.kind == "Pod" || fails(found));
+        let next = named.into_iter().filter(|found| is_pod || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
     }
     if node_is_gone.is_some() {
@@ -76,39 +77,34 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
 
 /// Pods that were deleted and that a finalizer keeps, while others may serve in their place.
 pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
-    let is_told = |pod: &Node| {
-        pod.identity.uid == facts.asked.identity.uid
-            || cause.is_some_and(|cause| cause.object == pod.identity)
-    };
-    let pods = facts.asked.all().filter(|node| objects::is_kept_pod(node) && !is_told(node));
+    let is_untold = |pod: &&Node| cause.is_none_or(|cause| cause.object != pod.identity);
+    let pods = facts.asked.all().filter(|node| objects::is_kept_pod(node)).filter(is_untold);
     let told = pods.filter_map(|pod| {
-        let (since, finalizer) = (pod.deleted?, objects::holders(pod).next()?);
-        let (pod, name) = (&pod.identity, &finalizer.name);
-        Some(format!("{pod} was deleted {} ago, and the finalizer {name} keeps it", age(facts.now, since)))
+        let (ago, finalizer) = (age(facts.now, pod.deleted?), &objects::holders(pod).next()?.name);
+        Some(format!("{} was deleted {ago} ago, and the finalizer {finalizer} keeps it", pod.identity))
     });
     told.take(MAX_REMARKS).collect()
 }
 
 /// What else an object on the way to the cause waits for, and how it is let go.
 pub fn other_holders(node: &Node, cause: &Cause, asked: &Identity) -> Vec<String> {
-    let Some(since) = node.deleted else { return Vec::new() };
+    if node.deleted.is_none() {
+        return Vec::new();
+    }
     let (is_cause, name) = (node.identity == cause.object, words::name_beside(&node.identity, asked));
+    let filled = |advice: &str| words::with_names(advice, &node.identity);
     let counts = |contents: &Cause| !is_cause && contents.message.contains(" resource instances");
-    let contents = remaining(node, since).filter(counts).map(|Cause { meaning, message, advice, .. }| {
+    let contents = remaining(node).filter(counts).map(|Cause { meaning, message, advice, .. }| {
         let is_ours = message.contains(keys::BACKUP_FINALIZER);
-        let list =
-            if is_ours { words::with_names(&format!("; {advice}"), &node.identity) } else { String::new() };
+        let list = if is_ours { filled(&format!("; {advice}")) } else { String::new() };
         format!("{name} {meaning}: {message}{list}")
     });
     let holders = objects::holders(node).enumerate().skip(usize::from(is_cause));
     let holders = holders.filter_map(|(index, finalizer)| match finalizer.name.as_str() {
-        keys::BACKUP_FINALIZER => {
-            let row = reasons::describe(HELD_FOR_BACKUP)?;
-            Some(format!("{name} {}: {}", row.meaning, words::with_names(&row.remedy, &node.identity)))
-        }
-        other => {
-            (index > 0).then(|| format!("{name} is also held by the finalizer {other}{}", set_by(finalizer)))
-        }
+        keys::BACKUP_FINALIZER => reasons::describe(HELD_FOR_BACKUP)
+            .map(|row| format!("{name} {}: {}", row.meaning, filled(&row.remedy))),
+        _ if index == 0 => None,
+        other => Some(format!("{name} is also held by the finalizer {other}{}", set_by(finalizer))),
     });
     contents.into_iter().chain(holders).collect()
 }
@@ -121,25 +117,17 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     if finalizer.name == keys::BACKUP_FINALIZER {
         return backup(node, since, facts);
     }
-    let holder = finalizer.held_by.as_deref();
-    let cause = Cause::with(&node.identity, "HeldByFinalizer").since(Some(since));
     let (words, user) = match finalizer.name.as_str() {
         "kubernetes.io/pvc-protection" => ("volume in use", "pod"),
         "kubernetes.io/pv-protection" => ("volume in use", "claim"),
         _ => ("finalizer", ""),
     };
-    let cause = cause
-        .in_case(words, &[("{finalizer}", &finalizer.name), ("{by}", &set_by(finalizer)), ("{user}", user)]);
+    let names = [("{finalizer}", &*finalizer.name), ("{by}", &set_by(finalizer)), ("{user}", user)];
+    let cause = Cause::with(&node.identity, "HeldByFinalizer").in_case(words, &names);
     // Whoever has to remove it may say why it does not; the conditions of the kinds of Kubernetes are about something else.
     let is_foreign = node.identity.group().contains('.');
     let said = objects::conditions_told(node).filter(|_| is_foreign).collect::<Vec<_>>().join("\n");
-    // Only controllers from our charts are known well enough to be called missing.
-    let mut seen = facts.surroundings.controllers.seen.iter();
-    let ours = holder.filter(|holder| seen.any(|seen| seen.controller == **holder));
-    match ours.map(|holder| facts.verdict(holder)) {
-        Some(Verdict::Down(down)) => cause.message(down),
-        _ => cause.message(warnings::after(&said, node, facts)),
-    }
+    cause.message(warnings::after(&said, node, facts)).since(Some(since))
 }
 
 /// Held until its backup is proven; the object itself has the reason for the delay.
@@ -154,24 +142,23 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
         return Cause::with(&node.identity, NO_ENTRY).since(Some(since));
     }
     let report = protection::report(&node.object.metadata);
-    let text = |field: &str| report[field].as_str().unwrap_or_default().to_owned();
-    let (message, backup) = (text("message"), text("backup"));
-    let reason = if text("reason").is_empty() { HELD_FOR_BACKUP.to_owned() } else { text("reason") };
+    let text = |field: &str| report[field].as_str().filter(|text| !text.is_empty());
+    let (reason, message) = (text("reason").unwrap_or(HELD_FOR_BACKUP), text("message").unwrap_or_default());
     if let Some(namespace) = edges::namespace_of_backup(node)
-        && let Some((lacks, case)) = without(&namespace, &reason, facts)
+        && let Some((lacks, case)) = without(&namespace, reason, facts)
     {
         let cause = Cause::with(&node.identity, lacks).in_case(case, &[("{place}", &namespace.name)]);
         return cause.message(message).since(Some(since));
     }
-    let of = if backup.is_empty() { String::new() } else { format!(" by {backup}") };
-    let refused = Cause::refused(&node.identity, &reason, &message);
-    let row = reasons::describe(&reason).filter(|_| refused.is_none());
+    let refused = Cause::refused(&node.identity, reason, message);
+    let row = reasons::describe(reason).filter(|_| refused.is_none());
     let row = row.or_else(|| reasons::describe(HELD_FOR_BACKUP));
-    let mut cause = Cause::described(&node.identity, &reason, row);
+    let mut cause = Cause::described(&node.identity, reason, row);
     if reason != BACKUP_UNCLEAR {
-        cause = cause.in_case("backup", &[("{by}", &of)]);
+        let by = text("backup").map_or_else(String::new, |backup| format!(" by {backup}"));
+        cause = cause.in_case("backup", &[("{by}", &by)]);
     }
-    if let Some(news) = unwritable(node, &message, facts) {
+    if let Some(news) = unwritable(node, message, facts) {
         return Cause { meaning: format!("{}, and {}", cause.meaning, news.meaning), ..news };
     }
     if let Some(refused) = refused {
@@ -208,11 +195,11 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     let on = edges::node_of(node).and_then(|on| facts.surroundings.related.find(&on));
     let on = on.filter(|on| on.health.state == State::Ready);
     let on = on.map_or_else(String::new, |on| on.identity.to_string());
+    let late = if on.is_empty() { "late end" } else { "late end on a node that answers" };
     let (reason, variant) = match (node.children.is_empty(), node.finalizers.is_empty()) {
-        _ if node.identity.kind == "Pod" && placement::hangs(node, facts.now) => {
-            ("ShuttingDown", if on.is_empty() { "late end" } else { "late end on a node that answers" })
+        _ if node.identity.kind == "Pod" => {
+            ("ShuttingDown", if placement::hangs(node, facts.now) { late } else { "end" })
         }
-        _ if node.identity.kind == "Pod" => ("ShuttingDown", "end"),
         (true, true) => ("Terminating", "nothing holds it"),
         (true, false) => ("WaitsForDependents", "no dependents"),
         (false, _) => ("WaitsForDependents", "dependents"),
@@ -245,54 +232,42 @@ pub fn resources_left(container: &Node) -> Vec<String> {
     if container.identity.kind != "Namespace" {
         return vec![container.identity.name.clone()];
     }
-    let said = messages(container, &["NamespaceContentRemaining"]).unwrap_or_default();
+    let said = messages(container, &[CONTENTS]);
     let Some((_, list)) = said.split_once(": ") else { return Vec::new() };
     let names = list.split(", ").filter_map(|item| item.split(" has ").next());
     names.map(|name| name.trim_end_matches('.').to_owned()).collect()
 }
 
 /// The contents that a deleted namespace or definition waits for, as its own conditions report them.
-pub fn remaining(node: &Node, since: Timestamp) -> Option<Cause> {
-    let cause = Cause::with(&node.identity, "ContentsRemain").since(Some(since));
-    let (variant, message) = match (node.identity.group(), node.identity.kind.as_str()) {
-        ("", "Namespace") => {
-            let message = messages(node, &OF_NAMESPACES).unwrap_or_default();
-            let variant = match &message {
-                empty if empty.is_empty() && !node.finalizers.is_empty() => return None,
-                empty if empty.is_empty() => "unnamed contents",
-                said if said.contains(keys::BACKUP_FINALIZER) => "held contents",
-                _ if messages(node, &[DISCOVERY]).is_some() => "silent API",
-                _ => return Some(cause.message(message)),
-            };
-            (variant, message)
-        }
-        ("apiextensions.k8s.io", "CustomResourceDefinition") => {
-            ("objects of a kind", messages(node, &["Terminating"])?)
-        }
-        _ => return None,
+fn remaining(node: &Node) -> Option<Cause> {
+    let message = messages(node, &OPEN);
+    let variant = match &*message {
+        _ if !waits_for_contents(node) => return None,
+        "" if !node.finalizers.is_empty() => return None,
+        "" => "unnamed contents",
+        _ if node.identity.kind != "Namespace" => "objects of a kind",
+        said if said.contains(keys::BACKUP_FINALIZER) => "held contents",
+        _ if !messages(node, &[DISCOVERY]).is_empty() => "silent API",
+        _ => "",
     };
-    Some(cause.in_case(variant, &[]).message(message))
+    let cause = Cause::with(&node.identity, "ContentsRemain").in_case(variant, &[]);
+    Some(cause.message(message).since(node.deleted))
 }
 
 /// The messages of those conditions that are true.
-fn messages(node: &Node, types: &[&str]) -> Option<String> {
-    let of_type = |type_: &&str| {
-        let found = condition(&node.object, type_).filter(|found| found.status == "True")?;
-        Some(found.message.trim_end_matches('.').to_owned())
-    };
-    let messages: Vec<String> = types.iter().filter_map(of_type).collect();
-    (!messages.is_empty()).then(|| messages.join("; "))
+fn messages(node: &Node, types: &[&str]) -> String {
+    let found = types.iter().filter_map(|type_| condition(&node.object, type_));
+    let told = found.filter(|found| found.status == "True");
+    told.map(|found| found.message.trim_end_matches('.').to_owned()).collect::<Vec<_>>().join("; ")
 }
 
 /// The cause of an object that is not deleted yet, while its namespace is.
 pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
     let namespace = facts.surroundings.namespace.as_ref()?;
-    let is_inside = node.identity.namespace.as_ref() == Some(&namespace.identity.name);
-    if !is_inside || objects::has_ended(node) || node.deleted.is_some() {
+    if !contains(namespace, &node.identity) || objects::has_ended(node) || node.deleted.is_some() {
         return None;
     }
-    let since = namespace.deleted?;
-    let message = remaining(namespace, since).map(|cause| cause.message).unwrap_or_default();
+    let message = messages(namespace, &OPEN);
     let cause = Cause::with(&namespace.identity, TERMINATING).in_case("namespace that goes", &[]);
-    Some(cause.message(message).since(Some(since)))
+    Some(cause.message(message).since(namespace.deleted))
 }
