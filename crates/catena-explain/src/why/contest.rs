@@ -42,11 +42,11 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
 /// message says more: a child whose label is what the fight is about belongs to nobody meanwhile.
 fn contested(node: &Node) -> Option<(&Node, Cause)> {
     let said = told(node)?;
-    let by = changed_by(&said.message);
-    let child = child_in(&said.message, node).filter(|_| by.is_some());
+    let change = change_in(&said.message);
+    let child = child_in(&said.message, node).filter(|_| change.is_some());
     let at = child.unwrap_or(node);
     let mut cause = Cause::with(&at.identity, REASON);
-    if let Some(by) = by {
+    if let Some((by, _)) = change {
         let what = if child.is_some() { "is" } else { "has a child that is" };
         cause = cause.meaning(format!("{what} changed again and again by {by}"));
     }
@@ -85,15 +85,12 @@ fn alternating(node: &Node, now: Timestamp) -> Option<Cause> {
     Some(Cause::with(&node.identity, REASON).in_case("alternating spec", &names))
 }
 
-/// Whom a message blames, in the words of the kit. The writes of a field manager may leave no trace on the object, where the
-/// last writer of other fields may have nothing to do with it.
-fn changed_by(message: &str) -> Option<String> {
-    let (before, _) = message.split_once(" keeps changing ")?;
-    if before.ends_with("somebody else") {
-        return Some("somebody else".to_owned());
-    }
-    let (_, quoted) = before.split_once("the field manager ")?;
-    serde_json::from_str(quoted).ok()
+/// Whom a message blames, and for which field, in the words of the kit. The writes of a field manager may leave no trace on the
+/// object, where the last writer of other fields may have nothing to do with it.
+fn change_in(message: &str) -> Option<(String, &str)> {
+    let (by, of) = message.split_once(" keeps changing ")?;
+    let named = by.split_once("the field manager ").and_then(|(_, quoted)| serde_json::from_str(quoted).ok());
+    Some((named.unwrap_or_else(|| "somebody else".to_owned()), of.split_once(" of ")?.0))
 }
 
 /// The field manager of the parents.
@@ -120,7 +117,8 @@ fn child_in<'n>(message: &str, parent: &'n Node) -> Option<&'n Node> {
 }
 
 fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
-    let (name, field) = (&child.identity, field_in(said));
+    let name = &child.identity;
+    let (by, field) = change_in(said).unwrap_or_default();
     let by_object = facts.surroundings.related.writers.iter().filter_map(|writer| {
         let of = |pointer: &str| text(&writer.object, pointer).unwrap_or_default();
         if of("/spec/scaleTargetRef/name") == name.name && of("/spec/scaleTargetRef/kind") == name.kind {
@@ -132,35 +130,26 @@ fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
         (!names.is_empty())
             .then(|| format!("{} may change {name} when it is written: {names}", writer.identity))
     });
-    let managers = child.object.metadata.managed_fields.iter().flatten().filter_map(|entry| {
-        let owned = &entry.fields_v1.as_ref()?.0;
-        let path = format!("/f:{}", field?.replace('.', "/f:"));
-        let manager = entry.manager.as_deref().filter(|manager| !said.contains(manager))?;
-        let is_other = manager != PARENT && owned.pointer(&path).is_some();
-        is_other
-            .then(|| format!("the field manager {manager} also owns {} of {name}", field.unwrap_or_default()))
+    let path = format!("/f:{}", field.replace('.', "/f:"));
+    let owners = child.object.metadata.managed_fields.iter().flatten().filter_map(|entry| {
+        entry.fields_v1.as_ref()?.0.pointer(&path)?;
+        entry.manager.as_deref().filter(|manager| ![PARENT, &by].contains(manager))
     });
-    by_object.chain(managers).collect()
-}
-
-/// The field that somebody keeps changing.
-fn field_in(message: &str) -> Option<&str> {
-    message.split_once(" keeps changing ")?.1.split_once(" of ").map(|(field, _)| field)
+    let owners = owners.map(|manager| format!("the field manager {manager} also owns {field} of {name}"));
+    by_object.chain(owners).collect()
 }
 
 /// Whether a webhook is called for the objects of a kind.
 fn changes(webhook: &Value, object: &Identity) -> bool {
-    let rules = webhook["rules"].as_array().into_iter().flatten();
     let has = |list: &Value, wanted: &str| {
         list.as_array().into_iter().flatten().any(|item| item == "*" || *item == wanted)
     };
     let plural = format!("{}s", object.kind.to_lowercase());
+    let is_for_kind =
+        |rule: &Value| has(&rule["apiGroups"], object.group()) && has(&rule["resources"], &plural);
     let place = webhook.pointer("/namespaceSelector/matchLabels/kubernetes.io~1metadata.name");
     let is_for_it = place.is_none_or(|place| place.as_str() == object.namespace.as_deref());
-    is_for_it
-        && rules
-            .into_iter()
-            .any(|rule| has(&rule["apiGroups"], object.group()) && has(&rule["resources"], &plural))
+    is_for_it && webhook["rules"].as_array().into_iter().flatten().any(is_for_kind)
 }
 
 /// The report of a BasicDeployment that its controller has changed its child back again and again.
