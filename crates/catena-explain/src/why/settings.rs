@@ -40,16 +40,14 @@ fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
     let version = map.annotations().get(SETTINGS_VERSION)?;
     let is_about = |event: &&Event| {
         let (reason, note) = words(event);
-        let is_of =
-            |state: &[&str]| event.action.as_deref() == Some(&format!("Take{}", Digest::short(state)));
+        let is_of = |state: &[&str]| event.action == Some(format!("Take{}", Digest::short(state)));
         let is_of_version = match reason {
             TAKEN => is_of(&[version]),
             _ => REASONS.contains(&reason) && (is_of(&[version, note]) || note.len() >= MAX_NOTE),
         };
         // The controller knows its ConfigMap only by name.
-        event.metadata.namespace == map.metadata.namespace
-            && event.involved_object.name == map.metadata.name
-            && is_of_version
+        let (namespace, name) = (&event.metadata.namespace, &event.involved_object.name);
+        is_of_version && (namespace, name) == (&map.metadata.namespace, &map.metadata.name)
     };
     let newest = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp());
     let event = newest.filter(|event| words(event).0 != TAKEN)?;
