@@ -83,14 +83,11 @@ pub fn target_name(node: &Node, facts: &Facts) -> String {
 /// The cause of a command of a kind that has no room for the binder's condition: the binder does not run, or its Event names
 /// the obstacle.
 fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
-    if node.identity.uid == facts.asked.identity.uid
-        && doubt(facts) == Some(UNBOUND)
-        && let Some(cause) = facts.not_running(&node.identity, BINDER)
-    {
-        return Some(cause);
-    }
-    let warning = warnings::current(node, facts).find(|warning| warning.by == BINDER)?;
-    Some(not_bound(node, &warning.reason).message(&warning.message).since(warning.since))
+    let is_overlooked = node.identity.uid == facts.asked.identity.uid && doubt(facts) == Some(UNBOUND);
+    facts.not_running(&node.identity, BINDER).filter(|_| is_overlooked).or_else(|| {
+        let warning = warnings::current(node, facts).find(|warning| warning.by == BINDER)?;
+        Some(not_bound(node, &warning.reason).message(&warning.message).since(warning.since))
+    })
 }
 
 /// The doubt about an object that may be a command, and about which no warning of command-binder is left.
@@ -124,10 +121,8 @@ pub fn outlived(facts: &Facts) -> Option<String> {
     let node = Some(facts.asked).filter(|node| objects::is_command(node) && node.deleted.is_none())?;
     let ttl = number(&node.object, "/spec/ttlSecondsAfterFinished")?;
     let finished: Timestamp = text(&node.object, "/status/completionTime")?.parse().ok()?;
-    let over = finished.checked_add(SignedDuration::from_secs(ttl)).ok()?;
-    if facts.now.duration_since(over) < REPORT_GRACE {
-        return None;
-    }
+    let over = finished.checked_add(SignedDuration::from_secs(ttl)).ok();
+    let over = over.filter(|over| facts.now.duration_since(*over) >= REPORT_GRACE)?;
     let warning = warnings::current(node, facts).find(|warning| warning.by == REAPER);
     let why = match (facts.verdict(REAPER), warning) {
         (Verdict::Down(down), _) => down,
@@ -217,10 +212,7 @@ fn unbound(node: &Node, facts: &Facts) -> Cause {
     let bound = condition(&node.object, BOUND).map(|bound| Health::said(State::Moving, &bound));
     let Health { reason, message: said, since, .. } =
         bound.unwrap_or_else(|| Health::new(State::Moving, "", ""));
-    let told = |cause: Cause| {
-        let message = if said.is_empty() { warnings::after("", node, facts) } else { said.clone() };
-        cause.message(message).since(since)
-    };
+    let told = |cause: Cause| cause.message(warnings::after(&said, node, facts)).since(since);
     // Whatever stands in the way of a command that is over, its condition has what did then.
     let is_over = objects::has_ended(node) && !reason.is_empty();
     if let Some(target) = &facts.surroundings.missing_target

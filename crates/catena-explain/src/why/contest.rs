@@ -29,12 +29,10 @@ pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     let mut all = facts.top.all().filter(|node| node.deleted.is_none());
     all.find_map(|node| {
         let (child, cause) = contested(node).or_else(|| Some((node, alternating(node, facts.now)?)))?;
-        if node.find(&asked.identity.uid).is_none() && asked.find(&node.identity.uid).is_none() {
-            return None;
-        }
+        let is_in_line = node.find(&asked.identity.uid).or_else(|| asked.find(&node.identity.uid)).is_some();
         let is_child = |node: &Node| node.identity.uid == child.identity.uid;
         let path = objects::path_to(asked, &is_child).unwrap_or_else(|| vec![asked, child]);
-        Some(Finding { cause, path })
+        is_in_line.then_some(Finding { cause, path })
     })
 }
 
@@ -102,10 +100,9 @@ pub const WRITERS: [(&str, &str); 2] = [
 ];
 
 /// Who may write the contested children beside their controller, as far as autoscalers, webhooks and field managers tell.
-pub fn writers(facts: &Facts) -> Vec<String> {
+pub fn writers(facts: &Facts) -> impl Iterator<Item = String> {
     let contested = facts.top.all().filter_map(|node| Some((node, told(node)?.message)));
-    let told = contested.filter_map(|(node, said)| Some(writers_of(child_in(&said, node)?, &said, facts)));
-    told.flatten().collect()
+    contested.filter_map(|(node, said)| Some(writers_of(child_in(&said, node)?, &said, facts))).flatten()
 }
 
 /// The child that a message of its parent names.

@@ -8,7 +8,7 @@ use catena_cluster::{
     text,
 };
 use catena_terminal::{age, duration};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::{Cause, Facts, Step, Verdict, edges, objects, placement, reasons, text as words, warnings};
 use crate::{Finalizer, Node};
@@ -37,7 +37,7 @@ pub const TERMINATING: &str = "NamespaceTerminating";
 
 /// What a deleted object waits for: its contents, the node of a pod, the holder of a finalizer, or its dependents.
 pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
-    let since = node.deleted?;
+    node.deleted?;
     if let Some(cause) = remaining(node) {
         let contents = facts.surroundings.related.contents.iter();
         let contents = contents.filter(|held| contains(node, &held.identity));
@@ -63,34 +63,31 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         };
         let fails = |found: &&Node| objects::path_to(found, &is_at_fault).is_some();
         let next = named.into_iter().filter(|found| is_pod || fails(found));
-        return Some(Step::to(next, Some(held_by(node, finalizer, since, facts))));
+        return Some(Step::to(next, Some(held_by(node, finalizer, facts))));
     }
     if node_is_gone.is_some() {
         return node_is_gone;
     }
     // Deleted in the foreground: it waits for its dependents.
     let dependents = node.children.iter().filter(|child| child.deleted.is_some());
-    let mut step = Step::to(named.into_iter().chain(dependents), Some(waits(node, since, facts)));
+    let mut step = Step::to(named.into_iter().chain(dependents), Some(waits(node, facts)));
     step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
     Some(step)
 }
 
 /// Pods that were deleted and that a finalizer keeps, while others may serve in their place.
-pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
-    let is_untold = |pod: &&Node| cause.is_none_or(|cause| cause.object != pod.identity);
+pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> impl Iterator<Item = String> {
+    let is_untold = move |pod: &&Node| cause.is_none_or(|cause| cause.object != pod.identity);
     let pods = facts.asked.all().filter(|node| objects::is_kept_pod(node)).filter(is_untold);
     let told = pods.filter_map(|pod| {
         let (ago, finalizer) = (age(facts.now, pod.deleted?), &objects::holders(pod).next()?.name);
         Some(format!("{} was deleted {ago} ago, and the finalizer {finalizer} keeps it", pod.identity))
     });
-    told.take(MAX_REMARKS).collect()
+    told.take(MAX_REMARKS)
 }
 
 /// What else an object on the way to the cause waits for, and how it is let go.
 pub fn other_holders(node: &Node, cause: &Cause, asked: &Identity) -> Vec<String> {
-    if node.deleted.is_none() {
-        return Vec::new();
-    }
     let (is_cause, name) = (node.identity == cause.object, words::name_beside(&node.identity, asked));
     let filled = |advice: &str| words::with_names(advice, &node.identity);
     let counts = |contents: &Cause| !is_cause && contents.message.contains(" resource instances");
@@ -99,7 +96,8 @@ pub fn other_holders(node: &Node, cause: &Cause, asked: &Identity) -> Vec<String
         let list = if is_ours { filled(&format!("; {advice}")) } else { String::new() };
         format!("{name} {meaning}: {message}{list}")
     });
-    let holders = objects::holders(node).enumerate().skip(usize::from(is_cause));
+    let holders = objects::holders(node).filter(|_| node.deleted.is_some());
+    let holders = holders.enumerate().skip(usize::from(is_cause));
     let holders = holders.filter_map(|(index, finalizer)| match finalizer.name.as_str() {
         keys::BACKUP_FINALIZER => reasons::describe(HELD_FOR_BACKUP)
             .map(|row| format!("{name} {}: {}", row.meaning, filled(&row.remedy))),
@@ -113,9 +111,9 @@ fn set_by(finalizer: &Finalizer) -> String {
     finalizer.held_by.as_ref().map_or_else(String::new, |holder| format!(", which {holder} set"))
 }
 
-fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) -> Cause {
+fn held_by(node: &Node, finalizer: &Finalizer, facts: &Facts) -> Cause {
     if finalizer.name == keys::BACKUP_FINALIZER {
-        return backup(node, since, facts);
+        return backup(node, facts);
     }
     let (words, user) = match finalizer.name.as_str() {
         "kubernetes.io/pvc-protection" => ("volume in use", "pod"),
@@ -127,11 +125,11 @@ fn held_by(node: &Node, finalizer: &Finalizer, since: Timestamp, facts: &Facts) 
     // Whoever has to remove it may say why it does not; the conditions of the kinds of Kubernetes are about something else.
     let is_foreign = node.identity.group().contains('.');
     let said = objects::conditions_told(node).filter(|_| is_foreign).collect::<Vec<_>>().join("\n");
-    cause.message(warnings::after(&said, node, facts)).since(Some(since))
+    cause.message(warnings::after(&said, node, facts)).since(node.deleted)
 }
 
 /// Held until its backup is proven; the object itself has the reason for the delay.
-fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
+fn backup(node: &Node, facts: &Facts) -> Cause {
     if let Verdict::Down(down) = facts.verdict(BACKUP_CONTROLLER)
         && let Some(cause) = facts.not_running(&node.identity, BACKUP_CONTROLLER)
     {
@@ -139,7 +137,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
     }
     let kind = (node.identity.group().to_owned(), node.identity.kind.clone());
     if facts.surroundings.protected.as_ref().is_some_and(|kinds| !kinds.current.contains(&kind)) {
-        return Cause::with(&node.identity, NO_ENTRY).since(Some(since));
+        return Cause::with(&node.identity, NO_ENTRY).since(node.deleted);
     }
     let report = protection::report(&node.object.metadata);
     let text = |field: &str| report[field].as_str().filter(|text| !text.is_empty());
@@ -148,7 +146,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
         && let Some((lacks, case)) = without(&namespace, reason, facts)
     {
         let cause = Cause::with(&node.identity, lacks).in_case(case, &[("{place}", &namespace.name)]);
-        return cause.message(message).since(Some(since));
+        return cause.message(message).since(node.deleted);
     }
     let refused = Cause::refused(&node.identity, reason, message);
     let row = reasons::describe(reason).filter(|_| refused.is_none());
@@ -168,7 +166,7 @@ fn backup(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
         let why = words::with_names("kubectl catena why {object}{namespace}", &backup);
         cause.advice = format!("{why} explains the state of the backup; {}", cause.advice);
     }
-    cause.message(message).since(Some(since))
+    cause.message(message).since(node.deleted)
 }
 
 /// The reason and the case of a namespace in which no backup can be created.
@@ -189,13 +187,12 @@ fn unwritable(node: &Node, reported: &str, facts: &Facts) -> Option<Cause> {
     news.find_map(|news| Some(Cause::refused(&node.identity, &news.reason, &news.message)?.since(news.since)))
 }
 
-fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
+fn waits(node: &Node, facts: &Facts) -> Cause {
     let grace = SignedDuration::from_secs(node.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
     let (grace, number) = (duration(grace), (node.all().count() - 1).to_string());
     let on = edges::node_of(node).and_then(|on| facts.surroundings.related.find(&on));
-    let on = on.filter(|on| on.health.state == State::Ready);
-    let on = on.map_or_else(String::new, |on| on.identity.to_string());
-    let late = if on.is_empty() { "late end" } else { "late end on a node that answers" };
+    let on = on.filter(|on| on.health.state == State::Ready).map(|on| on.identity.to_string());
+    let late = if on.is_some() { "late end on a node that answers" } else { "late end" };
     let (reason, variant) = match (node.children.is_empty(), node.finalizers.is_empty()) {
         _ if node.identity.kind == "Pod" => {
             ("ShuttingDown", if placement::hangs(node, facts.now) { late } else { "end" })
@@ -204,8 +201,8 @@ fn waits(node: &Node, since: Timestamp, facts: &Facts) -> Cause {
         (true, false) => ("WaitsForDependents", "no dependents"),
         (false, _) => ("WaitsForDependents", "dependents"),
     };
-    let names = [("{grace}", grace.as_str()), ("{number}", &number), ("{node}", &on)];
-    let cause = Cause::with(&node.identity, reason).in_case(variant, &names).since(Some(since));
+    let names = [("{grace}", &*grace), ("{number}", &number), ("{node}", &on.unwrap_or_default())];
+    let cause = Cause::with(&node.identity, reason).in_case(variant, &names).since(node.deleted);
     let cause = cause.message(warnings::after("", node, facts));
     if reason == "Terminating" { cause.advice("") } else { cause }
 }
@@ -263,11 +260,9 @@ fn messages(node: &Node, types: &[&str]) -> String {
 
 /// The cause of an object that is not deleted yet, while its namespace is.
 pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
-    let namespace = facts.surroundings.namespace.as_ref()?;
-    if !contains(namespace, &node.identity) || objects::has_ended(node) || node.deleted.is_some() {
-        return None;
-    }
-    let message = messages(namespace, &OPEN);
+    let is_open = !objects::has_ended(node) && node.deleted.is_none();
+    let namespace = facts.surroundings.namespace.as_ref().filter(|_| is_open)?;
     let cause = Cause::with(&namespace.identity, TERMINATING).in_case("namespace that goes", &[]);
-    Some(cause.message(message).since(namespace.deleted))
+    let cause = cause.message(messages(namespace, &OPEN)).since(namespace.deleted);
+    contains(namespace, &node.identity).then_some(cause)
 }

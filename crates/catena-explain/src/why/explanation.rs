@@ -11,7 +11,6 @@ use tokio::time::timeout;
 
 use super::{
     Answer, Cause, Facts, Surroundings, Warning, diagnose::diagnose, gather, read::read_related, text,
-    unreported,
 };
 use crate::{Node, Scope, fetch, grow, with_dependents};
 
@@ -61,12 +60,9 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let now = surroundings.now;
     let mut answer = diagnose(&Facts { asked, top: &top, surroundings: &surroundings, now });
     if let Some(cause) = &mut answer.root_cause
-        && let Some(controller) = unreported::silent(cause)
-        && let Some(since) = cause.since
-        && let said = gather::last_error_of(cluster, &surroundings, controller, since)
+        && let said = gather::last_error_of(cluster, &surroundings, cause)
         && let Ok(Some(said)) = timeout(LOG_TIMEOUT, said).await
     {
-        let said = format!("the last error in the log of {controller}: {said}");
         cause.message = if cause.message.is_empty() { said } else { format!("{}\n{said}", cause.message) };
     }
     Ok(answer)

@@ -59,8 +59,8 @@ pub fn among_others(mut cause: Cause, pod: &Node, facts: &Facts) -> Cause {
 }
 
 /// Pods that fail again and again, also while others serve.
-pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
-    let last = facts.asked.all().filter_map(|owner| {
+pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> impl Iterator<Item = String> {
+    facts.asked.all().filter_map(move |owner| {
         let is_one = |pod: &&Node| pod.identity.kind == "Pod" && pod.health.state == State::Failed;
         let failed = owner.children.iter().filter(is_one).filter(|pod| is_recent(pod, facts));
         let last = failed.max_by_key(|pod| ended(pod))?;
@@ -68,6 +68,5 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
         let Cause { object, reason, meaning, message, .. } = leaf::own(last, facts);
         let (since, message) = (age(facts.now, ended(last)?), message.trim_end_matches(['.', ' ']));
         Some(format!("{object} {meaning} ({reason} {since} ago): {message}"))
-    });
-    last.collect()
+    })
 }

@@ -24,7 +24,8 @@ use kube::{
 use serde_json::Value;
 
 use super::{
-    Cause, Controllers, Installation, Lease, PodTrouble, Surroundings, Warning, read, settings, warnings,
+    Cause, Controllers, Installation, Lease, PodTrouble, Surroundings, Warning, read, settings, unreported,
+    warnings,
 };
 use crate::Node;
 
@@ -193,8 +194,8 @@ async fn trouble(cluster: &Cluster, pods: Vec<DynamicObject>) -> Option<PodTroub
     let judged = pods.into_iter().filter_map(read::alone).filter(|pod| pod.deleted.is_none());
     let is_stuck = |health: &Health| matches!(health.state, State::Stuck | State::Failed);
     // Pods that cannot start come first, those that serve last.
-    let first = judged.min_by_key(|pod| (pod.health.state == State::Ready, !is_stuck(&pod.health)))?;
-    let Node { identity, health, .. } = first;
+    let rank = |pod: &Node| (pod.health.state == State::Ready, !is_stuck(&pod.health));
+    let Node { identity, health, .. } = judged.min_by_key(rank)?;
     let words = words_of(cluster, &identity, &health).await.map(|words| format!(", and says: {words}"));
     let cause = Cause::reported(&identity, &health.reason, &health.message);
     let state = match health.state {
@@ -225,18 +226,16 @@ async fn log(cluster: &Cluster, pod: &Identity, params: LogParams) -> Option<Str
     pods.logs(&pod.name, &LogParams { tail_lines: Some(LOG_LINES), ..params }).await.ok()
 }
 
-/// The last error that a controller has logged since then, from the pod that holds its Lease.
-pub async fn last_error_of(
-    cluster: &Cluster,
-    seen: &Surroundings,
-    controller: &str,
-    since: Timestamp,
-) -> Option<String> {
-    let since_seconds = Some(seen.now.duration_since(since).as_secs().max(1));
+/// The last error since then in the log of the controller that should have reported what a cause lacks, from the pod that holds
+/// its Lease.
+pub async fn last_error_of(cluster: &Cluster, seen: &Surroundings, cause: &Cause) -> Option<String> {
+    let controller = unreported::silent(cause)?;
+    let since_seconds = Some(seen.now.duration_since(cause.since?).as_secs().max(1));
     let seen = seen.controllers.of(controller).next()?;
     let lease = seen.lease.as_ref().filter(|lease| lease.is_held_by_pod == Some(true))?;
     let pod = Identity::new("v1", "Pod", Some(&seen.namespace), &lease.holder);
-    last_error(&log(cluster, &pod, LogParams { since_seconds, ..LogParams::default() }).await?)
+    let said = last_error(&log(cluster, &pod, LogParams { since_seconds, ..LogParams::default() }).await?)?;
+    Some(format!("the last error in the log of {controller}: {said}"))
 }
 
 /// The last warning or error of a log in JSON or for people.

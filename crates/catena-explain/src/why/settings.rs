@@ -67,10 +67,8 @@ fn words(event: &Event) -> (&str, &str) {
 
 /// The refused settings that alone have the template that an object names.
 pub fn cause(node: &Node, facts: &Facts) -> Option<Cause> {
-    if node.health.reason != "TemplateNotFound" {
-        return None;
-    }
-    let controller = controllers::controller_of(&node.identity)?;
+    let is_missing = node.health.reason == "TemplateNotFound";
+    let controller = controllers::controller_of(&node.identity).filter(|_| is_missing)?;
     let template = text(&node.object, "/spec/template").unwrap_or("default");
     let mut refused = facts.surroundings.refused_settings.iter();
     let refused = refused.find(|refused| refused.controller == controller && refused.brings(template))?;
@@ -79,7 +77,7 @@ pub fn cause(node: &Node, facts: &Facts) -> Option<Cause> {
 }
 
 /// The settings of the controllers of the chain that are not in force.
-pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
+pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> impl Iterator<Item = String> {
     let all = || facts.asked.all();
     let mut concerned = unreported::controllers(facts);
     if all().any(objects::is_command) || facts.surroundings.is_declared_command {
@@ -88,15 +86,15 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> Vec<String> {
     if all().flat_map(|node| &node.finalizers).any(|held| held.name == keys::BACKUP_FINALIZER) {
         concerned.insert(BACKUP_CONTROLLER);
     }
-    let is_told = |refused: &RefusedSettings| cause.is_some_and(|cause| cause.object == refused.cause.object);
+    let is_told =
+        move |refused: &RefusedSettings| cause.is_some_and(|cause| cause.object == refused.cause.object);
     let refused = facts.surroundings.refused_settings.iter();
-    let open = refused.filter(|refused| concerned.contains(&*refused.controller) && !is_told(refused));
-    let told = open.map(|RefusedSettings { controller, cause, .. }| {
+    let open = refused.filter(move |refused| concerned.contains(&*refused.controller) && !is_told(refused));
+    open.map(|RefusedSettings { controller, cause, .. }| {
         let namespace = cause.object.namespace.as_deref().unwrap_or_default();
         let message = cause.message.trim_end_matches('.');
         format!("{controller} {}, those of {} in {namespace}: {message}", cause.meaning, cause.object)
-    });
-    told.collect()
+    })
 }
 
 #[cfg(test)]

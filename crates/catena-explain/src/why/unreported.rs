@@ -85,14 +85,13 @@ pub fn controllers(facts: &Facts) -> BTreeSet<&'static str> {
 }
 
 /// Controllers of the chain whose new pods do not start, while the old ones do the work.
-pub fn updating(facts: &Facts) -> Vec<String> {
+pub fn updating(facts: &Facts) -> impl Iterator<Item = String> {
     let runs = |name: &&str| facts.verdict(name) == Verdict::Runs;
-    let stuck = controllers(facts).into_iter().filter(runs).flat_map(|name| {
+    controllers(facts).into_iter().filter(runs).flat_map(|name| {
         let updating = facts.surroundings.controllers.of(name).filter(|seen| seen.is_updating);
         let trouble = updating.filter_map(|seen| seen.trouble.as_ref()).filter(|trouble| trouble.is_stuck);
         trouble.map(move |trouble| format!("the update of {name} does not finish: {}", trouble.told))
-    });
-    stuck.collect()
+    })
 }
 
 /// Controllers of the chain that are not running, so that their last reports still stand.
