@@ -55,11 +55,10 @@ fn contested(node: &Node) -> Option<(&Node, Cause)> {
 /// back has a new one. They may all be as new because they were restored or adopted, but then no generation counts the changes.
 fn alternating(node: &Node, now: Timestamp) -> Option<Cause> {
     let is_recent = |at: &Timestamp| now.duration_since(*at) < CHANGE_WINDOW;
-    let revisions = node.children.iter().filter(|child| child.identity.kind == "ControllerRevision");
     let owns = |entry: &ManagedFieldsEntry, field: &str| {
         entry.fields_v1.as_ref().is_some_and(|owned| owned.0.get(field).is_some())
     };
-    let revisions = revisions.filter_map(|Node { object, .. }| {
+    let revisions = node.children.iter().filter_map(|Node { object, .. }| {
         let written = last_write(&object.metadata, |entry| owns(entry, "f:revision"))?;
         Some((number(object, "/revision")?, written))
     });

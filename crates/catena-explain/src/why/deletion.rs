@@ -3,7 +3,7 @@
 
 use catena_api::{keys, reason::BACKUP_UNCLEAR};
 use catena_cluster::{
-    Identity, State, condition,
+    Identity, State, conditions,
     protection::{self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, NO_ENTRY},
     text,
 };
@@ -15,19 +15,14 @@ use crate::{Finalizer, Node};
 
 /// More would hide the rest.
 const MAX_REMARKS: usize = 3;
-/// The conditions of a namespace or a definition that report why its deletion has not finished.
-const OPEN: [&str; 6] = [
-    "NamespaceFinalizersRemaining",
-    CONTENTS,
-    "NamespaceDeletionContentFailure",
-    DISCOVERY,
-    "NamespaceDeletionGroupVersionParsingFailure",
-    "Terminating",
-];
-/// The one of the contents of a namespace.
+/// The beginning of the conditions of a namespace that report why its deletion has not finished.
+const OF_NAMESPACES: &str = "Namespace";
+/// The one of its contents.
 const CONTENTS: &str = "NamespaceContentRemaining";
 /// The one of an API whose kinds cannot be listed.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
+/// That of a definition.
+const OF_DEFINITIONS: &str = "Terminating";
 
 /// The finalizer of a claim that a pod uses.
 const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
@@ -210,9 +205,8 @@ fn waits(node: &Node, facts: &Facts) -> Cause {
 /// Whether an object is deleted after others that it contains.
 pub fn waits_for_contents(node: &Node) -> bool {
     let kind = (node.identity.group(), node.identity.kind.as_str());
-    let is_container =
-        matches!(kind, ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition"));
-    is_container && node.deleted.is_some()
+    node.deleted.is_some()
+        && matches!(kind, ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition"))
 }
 
 /// Whether an object is inside a deleted namespace, or of the kind of a deleted definition.
@@ -229,7 +223,7 @@ pub fn resources_left(container: &Node) -> Vec<String> {
     if container.identity.kind != "Namespace" {
         return vec![container.identity.name.clone()];
     }
-    let said = messages(container, &[CONTENTS]);
+    let said = messages(container, CONTENTS);
     let Some((_, list)) = said.split_once(": ") else { return Vec::new() };
     let names = list.split(", ").filter_map(|item| item.split(" has ").next());
     names.map(|name| name.trim_end_matches('.').to_owned()).collect()
@@ -237,24 +231,25 @@ pub fn resources_left(container: &Node) -> Vec<String> {
 
 /// The contents that a deleted namespace or definition waits for, as its own conditions report them.
 fn remaining(node: &Node) -> Option<Cause> {
-    let message = messages(node, &OPEN);
+    let is_namespace = node.identity.kind == "Namespace";
+    let message = messages(node, if is_namespace { OF_NAMESPACES } else { OF_DEFINITIONS });
     let variant = match &*message {
         _ if !waits_for_contents(node) => return None,
         "" if !node.finalizers.is_empty() => return None,
         "" => "unnamed contents",
-        _ if node.identity.kind != "Namespace" => "objects of a kind",
+        _ if !is_namespace => "objects of a kind",
         said if said.contains(keys::BACKUP_FINALIZER) => "held contents",
-        _ if !messages(node, &[DISCOVERY]).is_empty() => "silent API",
+        _ if !messages(node, DISCOVERY).is_empty() => "silent API",
         _ => "",
     };
     let cause = Cause::with(&node.identity, "ContentsRemain").in_case(variant, &[]);
     Some(cause.message(message).since(node.deleted))
 }
 
-/// The messages of those conditions that are true.
-fn messages(node: &Node, types: &[&str]) -> String {
-    let found = types.iter().filter_map(|type_| condition(&node.object, type_));
-    let told = found.filter(|found| found.status == "True");
+/// The messages of those conditions that are true and whose types begin so; the last ones say most.
+fn messages(node: &Node, types: &str) -> String {
+    let told = conditions(&node.object).into_iter().rev();
+    let told = told.filter(|found| found.type_.starts_with(types) && found.status == "True");
     told.map(|found| found.message.trim_end_matches('.').to_owned()).collect::<Vec<_>>().join("; ")
 }
 
@@ -263,6 +258,6 @@ pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
     let is_open = !objects::has_ended(node) && node.deleted.is_none();
     let namespace = facts.surroundings.namespace.as_ref().filter(|_| is_open)?;
     let cause = Cause::with(&namespace.identity, TERMINATING).in_case("namespace that goes", &[]);
-    let cause = cause.message(messages(namespace, &OPEN)).since(namespace.deleted);
+    let cause = cause.message(messages(namespace, OF_NAMESPACES)).since(namespace.deleted);
     contains(namespace, &node.identity).then_some(cause)
 }
