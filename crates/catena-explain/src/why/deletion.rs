@@ -21,8 +21,6 @@ const OF_NAMESPACES: &str = "Namespace";
 const CONTENTS: &str = "NamespaceContentRemaining";
 /// The one of an API whose kinds cannot be listed.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
-/// That of a definition.
-const OF_DEFINITIONS: &str = "Terminating";
 
 /// The finalizer of a claim that a pod uses.
 const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
@@ -232,7 +230,7 @@ pub fn resources_left(container: &Node) -> Vec<String> {
 /// The contents that a deleted namespace or definition waits for, as its own conditions report them.
 fn remaining(node: &Node) -> Option<Cause> {
     let is_namespace = node.identity.kind == "Namespace";
-    let message = messages(node, if is_namespace { OF_NAMESPACES } else { OF_DEFINITIONS });
+    let message = messages(node, if is_namespace { OF_NAMESPACES } else { "Terminating" });
     let variant = match &*message {
         _ if !waits_for_contents(node) => return None,
         "" if !node.finalizers.is_empty() => return None,

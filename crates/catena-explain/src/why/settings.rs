@@ -15,9 +15,7 @@ use operator_templates::Digest;
 use super::{BINDER, Cause, Facts, RefusedSettings, command, controllers, objects, unreported};
 use crate::Node;
 
-/// The Events about settings that are not in force.
-const REASONS: [&str; 2] = ["SettingsRefused", "SettingsWaitForRights"];
-/// The Event about settings that are in force.
+/// The Event about settings that are in force; those about others have the same action.
 const TAKEN: &str = "SettingsTaken";
 /// Longer notes of Events are cut, so that they cannot be compared.
 const MAX_NOTE: usize = 1000;
@@ -39,15 +37,13 @@ pub async fn refused_settings(cluster: &Cluster, maps: &[ConfigMap]) -> Vec<Refu
 fn refusal(map: &ConfigMap, events: &[Event]) -> Option<RefusedSettings> {
     let version = map.annotations().get(SETTINGS_VERSION)?;
     let is_about = |event: &&Event| {
-        let (reason, note) = words(event);
-        let is_of = |state: &[&str]| event.action == Some(format!("Take{}", Digest::short(state)));
-        let is_of_version = match reason {
-            TAKEN => is_of(&[version]),
-            _ => REASONS.contains(&reason) && (is_of(&[version, note]) || note.len() >= MAX_NOTE),
-        };
+        let (action, note) = (event.action.as_deref().unwrap_or_default(), words(event).1);
+        let is_of = |state: &[&str]| action == format!("Take{}", Digest::short(state));
+        let is_cut = note.len() >= MAX_NOTE && action.starts_with("Take");
         // The controller knows its ConfigMap only by name.
         let (namespace, name) = (&event.metadata.namespace, &event.involved_object.name);
-        is_of_version && (namespace, name) == (&map.metadata.namespace, &map.metadata.name)
+        (is_of(&[version]) || is_of(&[version, note]) || is_cut)
+            && (namespace, name) == (&map.metadata.namespace, &map.metadata.name)
     };
     let newest = events.iter().filter(is_about).max_by_key(|event| event.creation_timestamp());
     let event = newest.filter(|event| words(event).0 != TAKEN)?;
