@@ -1,7 +1,7 @@
 //! Somebody who changes the child of a BasicDeployment again and again, so that it never comes to rest.
 
 use catena_api::keys;
-use catena_cluster::{Identity, condition, last_write, list, number, text};
+use catena_cluster::{Identity, condition, last_write, list, number};
 use catena_terminal::duration;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ManagedFieldsEntry};
@@ -106,18 +106,16 @@ pub fn writers(facts: &Facts) -> impl Iterator<Item = String> {
 
 /// The child that a message of its parent names.
 fn child_in<'n>(message: &str, parent: &'n Node) -> Option<&'n Node> {
-    parent.children.iter().find(|child| {
-        let Identity { kind, name, .. } = &child.identity;
-        message.contains(&format!(" of {kind} {name:?}"))
-    })
+    let named = |Identity { kind, name, .. }: &Identity| format!(" of {kind} {name:?}");
+    parent.children.iter().find(|child| message.contains(&named(&child.identity)))
 }
 
 fn writers_of(child: &Node, said: &str, facts: &Facts) -> Vec<String> {
     let name = &child.identity;
     let (by, field) = change_in(said).unwrap_or_default();
     let by_object = facts.surroundings.related.writers.iter().filter_map(|writer| {
-        let of = |pointer: &str| text(&writer.object, pointer).unwrap_or_default();
-        if of("/spec/scaleTargetRef/name") == name.name && of("/spec/scaleTargetRef/kind") == name.kind {
+        let scaled = &writer.object.data["spec"]["scaleTargetRef"];
+        if scaled["name"] == *name.name && scaled["kind"] == *name.kind {
             return Some(format!("{} scales {name}", writer.identity));
         }
         let matching = list(&writer.object, "/webhooks").filter(|webhook| changes(webhook, name));

@@ -84,10 +84,9 @@ pub fn other_holders(node: &Node, cause: &Cause, asked: &Identity) -> Vec<String
     let (is_cause, name) = (node.identity == cause.object, words::name_beside(&node.identity, asked));
     let filled = |advice: &str| words::with_names(advice, &node.identity);
     let counts = |contents: &Cause| !is_cause && contents.message.contains(" resource instances");
-    let contents = remaining(node).filter(counts).map(|Cause { meaning, message, advice, .. }| {
-        let is_ours = message.contains(keys::BACKUP_FINALIZER);
-        let list = if is_ours { filled(&format!("; {advice}")) } else { String::new() };
-        format!("{name} {meaning}: {message}{list}")
+    let contents = remaining(node).filter(counts);
+    let contents = contents.map(|Cause { meaning, message, advice, .. }| {
+        format!("{name} {meaning}: {message}; {}", filled(&advice))
     });
     let holders = objects::holders(node).filter(|_| node.deleted.is_some());
     let holders = holders.enumerate().skip(usize::from(is_cause));
@@ -196,8 +195,7 @@ fn waits(node: &Node, facts: &Facts) -> Cause {
     };
     let names = [("{grace}", &*grace), ("{number}", &number), ("{node}", &on.unwrap_or_default())];
     let cause = Cause::with(&node.identity, reason).in_case(variant, &names).since(node.deleted);
-    let cause = cause.message(warnings::after("", node, facts));
-    if reason == "Terminating" { cause.advice("") } else { cause }
+    cause.message(warnings::after("", node, facts))
 }
 
 /// Whether an object is deleted after others that it contains.
