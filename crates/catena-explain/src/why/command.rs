@@ -160,8 +160,8 @@ fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         return Step::own(cause);
     }
     // It is in progress: the blocker of its target blocks it.
-    let reports = [find(SUCCEEDED), find(RECONCILING)];
-    let is_reported = reports.iter().any(Option::is_some) && node.health.state != State::Unreported;
+    let report = find(SUCCEEDED).or_else(|| find(RECONCILING));
+    let is_reported = report.is_some() && node.health.state != State::Unreported;
     let is_new = unreported::is_new(node.created, facts);
     let mut current = warnings::current(node, facts);
     let refused = current.find(|warning| warning.by == RUNNER && warning.reason == "StatusRefused");

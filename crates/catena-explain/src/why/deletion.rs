@@ -58,14 +58,11 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         let next = named.into_iter().filter(|found| is_pod || fails(found));
         return Some(Step::to(next, Some(held_by(node, finalizer, facts))));
     }
-    if node_is_gone.is_some() {
-        return node_is_gone;
-    }
     // Deleted in the foreground: it waits for its dependents.
     let dependents = node.children.iter().filter(|child| child.deleted.is_some());
     let mut step = Step::to(named.into_iter().chain(dependents), Some(waits(node, facts)));
     step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
-    Some(step)
+    Some(node_is_gone.unwrap_or(step))
 }
 
 /// Pods that were deleted and that a finalizer keeps, while others may serve in their place.

@@ -25,35 +25,28 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.health.since.or(node.created);
     let is_new = is_new(since, facts);
     let controller = controllers::controller_of(&node.identity);
+    let (case, why) = match controller.map(|controller| facts.verdict(controller)) {
+        Some(Verdict::Down(_)) => return facts.not_running(&node.identity, controller?).map(Step::own),
+        Some(Verdict::Runs) if is_held_back(node, since, facts) => {
+            let (old, _) = edges::follow(node, facts);
+            let next = old.into_iter().chain(objects::unhealthy_children(node, facts));
+            return Some(Step::to(next, Some(Cause::with(&node.identity, "Progressing").since(since))));
+        }
+        Some(Verdict::Unknown(why)) => ("perhaps not reconciled", why),
+        Some(Verdict::Runs) => (if is_new { "just changed" } else { "not reconciled" }, String::new()),
+        None => (if is_new { "status from before" } else { "outdated status" }, String::new()),
+    };
     // It may not be able to report.
     let refused = warnings::current(node, facts).find(|warning| {
         let row = reasons::describe(&warning.reason);
         controller == Some(&*warning.by) && row.is_some_and(|row| !row.is_progress)
     });
-    let silent = |variant: &str, names: &[(&str, &str)]| {
-        if let Some(Warning { reason, message, since, .. }) = refused {
-            return Some(Step::own(Cause::reported(&node.identity, reason, message).since(*since)));
-        }
-        let message = warnings::after(&node.health.message, node, facts);
-        let cause = Cause::with(&node.identity, "NotObserved").in_case(variant, names);
-        Some(Step::own(cause.message(message).since(since)))
-    };
-    let Some(controller) = controller else {
-        return silent(if is_new { "status from before" } else { "outdated status" }, &[]);
-    };
-    match facts.verdict(controller) {
-        Verdict::Down(_) => facts.not_running(&node.identity, controller).map(Step::own),
-        Verdict::Runs if is_held_back(node, since, facts) => {
-            let (old, _) = edges::follow(node, facts);
-            let next = old.into_iter().chain(objects::unhealthy_children(node, facts));
-            Some(Step::to(next, Some(Cause::with(&node.identity, "Progressing").since(since))))
-        }
-        Verdict::Runs if is_new => silent("just changed", &[("{controller}", controller)]),
-        Verdict::Runs => silent("not reconciled", &[("{controller}", controller)]),
-        Verdict::Unknown(why) => {
-            silent("perhaps not reconciled", &[("{controller}", controller), ("{why}", &why)])
-        }
+    if let Some(Warning { reason, message, since, .. }) = refused {
+        return Some(Step::own(Cause::reported(&node.identity, reason, message).since(*since)));
     }
+    let names = [("{controller}", controller.unwrap_or_default()), ("{why}", &why)];
+    let cause = Cause::with(&node.identity, "NotObserved").in_case(case, &names).since(since);
+    Some(Step::own(cause.message(warnings::after(&node.health.message, node, facts))))
 }
 
 /// The controller that should have reported what a cause lacks; if it runs, its log may tell why it has not.
