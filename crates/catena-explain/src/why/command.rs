@@ -84,7 +84,8 @@ pub fn target_name(node: &Node, facts: &Facts) -> String {
 /// the obstacle.
 fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
     let is_overlooked = node.identity.uid == facts.asked.identity.uid && doubt(facts) == Some(UNBOUND);
-    facts.not_running(&node.identity, BINDER).filter(|_| is_overlooked).or_else(|| {
+    let down = is_overlooked.then(|| facts.not_running(&node.identity, BINDER)).flatten();
+    down.or_else(|| {
         let warning = warnings::current(node, facts).find(|warning| warning.by == BINDER)?;
         Some(not_bound(node, &warning.reason).message(&warning.message).since(warning.since))
     })

@@ -22,11 +22,9 @@ const MIN_CHANGES: i64 = 5;
 /// The contest about the asked object, or about the one above or below it.
 pub fn check<'n>(facts: &Facts<'n>) -> Option<Finding<'n>> {
     let asked = facts.asked;
-    // Neither a finished command nor a revision depends on it.
-    if asked.serving.is_none() && !objects::is_waiting(asked) {
-        return None;
-    }
-    let mut all = facts.top.all().filter(|node| node.deleted.is_none());
+    // A finished command or a revision does not.
+    let depends = asked.serving.is_some() || objects::is_waiting(asked);
+    let mut all = facts.top.all().filter(|node| depends && node.deleted.is_none());
     all.find_map(|node| {
         let (child, cause) = contested(node).or_else(|| Some((node, alternating(node, facts.now)?)))?;
         let is_in_line = node.find(&asked.identity.uid).or_else(|| asked.find(&node.identity.uid)).is_some();

@@ -135,13 +135,11 @@ impl Installation {
 
     fn silent(&self, now: Timestamp) -> Option<String> {
         let place = format!("{}/{}", self.namespace, self.name);
+        let refusal = self.refusal.iter().map(|said| format!(", and none can be created: {said}"));
+        let refusal: String = refusal.collect();
         match self.pods {
             Some((0, 0)) => return Some(format!("its Deployment {place} is scaled to 0")),
-            Some((0, _)) => {
-                let refusal = self.refusal.iter().map(|said| format!(", and none can be created: {said}"));
-                let refusal: String = refusal.collect();
-                return Some(format!("no pod of its Deployment {place} is available{refusal}"));
-            }
+            Some((0, _)) => return Some(format!("no pod of its Deployment {place} is available{refusal}")),
             _ => {}
         }
         let lease = self.lease.as_ref()?;

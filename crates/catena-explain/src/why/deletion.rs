@@ -249,8 +249,8 @@ fn messages(node: &Node, types: &str) -> String {
 /// The cause of an object that is not deleted yet, while its namespace is.
 pub fn in_terminating_namespace(node: &Node, facts: &Facts) -> Option<Cause> {
     let is_open = !objects::has_ended(node) && node.deleted.is_none();
-    let namespace = facts.surroundings.namespace.as_ref().filter(|_| is_open)?;
+    let namespace = facts.surroundings.namespace.as_ref();
+    let namespace = namespace.filter(|namespace| is_open && contains(namespace, &node.identity))?;
     let cause = Cause::with(&namespace.identity, TERMINATING).in_case("namespace that goes", &[]);
-    let cause = cause.message(messages(namespace, OF_NAMESPACES)).since(namespace.deleted);
-    contains(namespace, &node.identity).then_some(cause)
+    Some(cause.message(messages(namespace, OF_NAMESPACES)).since(namespace.deleted))
 }
