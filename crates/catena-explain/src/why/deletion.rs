@@ -131,10 +131,7 @@ fn backup(node: &Node, facts: &Facts) -> Cause {
     let report = protection::report(&node.object.metadata);
     let text = |field: &str| report[field].as_str().filter(|text| !text.is_empty());
     let (reason, message) = (text("reason").unwrap_or(HELD_FOR_BACKUP), text("message").unwrap_or_default());
-    if let Some(namespace) = edges::namespace_of_backup(node)
-        && let Some((lacks, case)) = without(&namespace, reason, facts)
-    {
-        let cause = Cause::with(&node.identity, lacks).in_case(case, &[("{place}", &namespace.name)]);
+    if let Some(cause) = without_namespace(node, reason, facts) {
         return cause.message(message).since(node.deleted);
     }
     let refused = Cause::refused(&node.identity, reason, message);
@@ -158,14 +155,16 @@ fn backup(node: &Node, facts: &Facts) -> Cause {
     cause.message(message).since(node.deleted)
 }
 
-/// The reason and the case of a namespace in which no backup can be created.
-fn without(namespace: &Identity, reason: &str, facts: &Facts) -> Option<(&'static str, &'static str)> {
-    let related = &facts.surroundings.related;
-    if related.is_missing(namespace) {
-        return Some(("NamespaceMissing", "namespace of the backup"));
-    }
-    let goes = || related.find(namespace).is_some_and(|found| found.deleted.is_some());
-    (reason == TERMINATING || goes()).then_some((TERMINATING, "deleted namespace of the backup"))
+/// The cause of an object if no backup can be created in the namespace for it.
+fn without_namespace(node: &Node, reason: &str, facts: &Facts) -> Option<Cause> {
+    let (namespace, related) = (edges::namespace_of_backup(node)?, &facts.surroundings.related);
+    let goes = || related.find(&namespace).is_some_and(|found| found.deleted.is_some());
+    let (reason, case) = match reason {
+        _ if related.is_missing(&namespace) => ("NamespaceMissing", "namespace of the backup"),
+        reason if reason == TERMINATING || goes() => (TERMINATING, "deleted namespace of the backup"),
+        _ => return None,
+    };
+    Some(Cause::with(&node.identity, reason).in_case(case, &[("{place}", &namespace.name)]))
 }
 
 /// The refusal of a write to the held object itself: backup-controller can neither report on it nor release it.

@@ -61,7 +61,7 @@ fn doubt(facts: &Facts) -> Option<String> {
     if facts.surroundings.hides_dependents && !has_ended && !objects::is_confirmed(asked) {
         return Some(words::doubtful(asked, "its dependents could not all be read"));
     }
-    if !has_ended && !unreported::remarks(facts).is_empty() {
+    if !has_ended && unreported::remarks(facts).next().is_some() {
         return Some(words::outdated(asked));
     }
     command::doubt(facts).map(|doubt| words::doubtful(asked, doubt))

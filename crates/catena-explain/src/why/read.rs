@@ -36,14 +36,14 @@ pub async fn read_related(cluster: &Cluster, asked: &Node, top: &Node, surroundi
     for _ in 0..MAX_STEPS {
         let mut seen = BTreeSet::new();
         newest.sort();
-        newest.retain(|(_, to)| {
-            let is_known = reader.related.find(to).is_some() || reader.related.is_missing(to);
-            !is_known && !is_in_chain(to) && seen.insert(to.clone())
+        let unknown = newest.into_iter().filter(|(_, to)| {
+            let is_known = || reader.related.find(to).is_some() || reader.related.is_missing(to);
+            seen.insert(to.clone()) && !is_known() && !is_in_chain(to)
         });
         let mut hosts = 0..MAX_HOSTS;
-        newest.retain(|(edge, _)| *edge != Edge::Host || hosts.next().is_some());
-        newest.truncate(MAX_OBJECTS_PER_STEP);
-        let found = reader.read(newest).await;
+        let unknown = unknown.filter(|(edge, _)| *edge != Edge::Host || hosts.next().is_some());
+        let unknown = unknown.take(MAX_OBJECTS_PER_STEP).collect();
+        let found = reader.read(unknown).await;
         newest = named(&found);
         reader.related.found.extend(found);
     }
@@ -179,8 +179,6 @@ pub fn alone(object: DynamicObject) -> Option<Node> {
 pub fn first_of<T>(first: kube::Result<(Vec<T>, bool)>, what: &str, gaps: &mut Vec<Gap>) -> Vec<T> {
     let first = first.map(|(found, is_all)| (found, !is_all));
     let (found, is_cut) = Gap::or_default(first, what, gaps);
-    if is_cut {
-        gaps.push(Gap::new(format!("some {what}"), "there are too many"));
-    }
+    gaps.extend(is_cut.then(|| Gap::new(format!("some {what}"), "there are too many")));
     found
 }

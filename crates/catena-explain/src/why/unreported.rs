@@ -25,7 +25,7 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
     let since = node.health.since.or(node.created);
     let is_new = is_new(since, facts);
     let controller = controllers::controller_of(&node.identity);
-    let (case, why) = match controller.map(|controller| facts.verdict(controller)) {
+    let (variant, why) = match controller.map(|controller| facts.verdict(controller)) {
         Some(Verdict::Down(_)) => return facts.not_running(&node.identity, controller?).map(Step::own),
         Some(Verdict::Runs) if is_held_back(node, since, facts) => {
             let (old, _) = edges::follow(node, facts);
@@ -45,7 +45,7 @@ pub fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Option<Step<'n>> {
         return Some(Step::own(Cause::reported(&node.identity, reason, message).since(*since)));
     }
     let names = [("{controller}", controller.unwrap_or_default()), ("{why}", &why)];
-    let cause = Cause::with(&node.identity, "NotObserved").in_case(case, &names).since(since);
+    let cause = Cause::with(&node.identity, "NotObserved").in_case(variant, &names).since(since);
     Some(Step::own(cause.message(warnings::after(&node.health.message, node, facts))))
 }
 
@@ -88,10 +88,9 @@ pub fn updating(facts: &Facts) -> impl Iterator<Item = String> {
 }
 
 /// Controllers of the chain that are not running, so that their last reports still stand.
-pub fn remarks(facts: &Facts) -> Vec<String> {
-    let down = controllers(facts).into_iter().filter_map(|name| match facts.verdict(name) {
+pub fn remarks(facts: &Facts) -> impl Iterator<Item = String> {
+    controllers(facts).into_iter().filter_map(|name| match facts.verdict(name) {
         Verdict::Down(down) => Some(format!("this may be out of date, because {down}")),
         Verdict::Runs | Verdict::Unknown(_) => None,
-    });
-    down.collect()
+    })
 }
