@@ -79,35 +79,33 @@ pub async fn gather(cluster: &Cluster, namespace: Option<&str>) -> Surroundings 
 
 /// A controller's Lease and Deployment have the same name.
 pub fn join(leases: Vec<CoreLease>, deployments: Vec<Deployment>) -> Vec<Installation> {
-    let of_lease = |CoreLease { metadata, spec }| {
+    let place = |of: &ObjectMeta| (of.namespace.clone(), of.name.clone());
+    let mut seen = BTreeMap::new();
+    for CoreLease { metadata, spec } in leases {
         let spec = spec.unwrap_or_default();
-        let lease = Lease {
+        let lease = Some(Lease {
             holder: spec.holder_identity.unwrap_or_default(),
             // By the clock of the controller, or by the one of the API server if that is later.
             renewed: spec.renew_time.and_then(|time| last_write(&metadata, |_| true).max(Some(time.0))),
             lasts: SignedDuration::from_secs(spec.lease_duration_seconds.unwrap_or(30).into()),
             is_held_by_pod: None,
-        };
-        Installation { lease: Some(lease), ..installation(&metadata) }
-    };
-    let place = |of: &Installation| (of.namespace.clone(), of.name.clone());
-    let alone = leases.into_iter().map(of_lease);
-    let mut seen: BTreeMap<_, _> = alone.map(|seen| (place(&seen), seen)).collect();
+        });
+        seen.insert(place(&metadata), Installation { lease, ..installation(&metadata) });
+    }
     for Deployment { metadata, spec, status } in deployments {
         let (wanted, status) = (spec.replicas.unwrap_or(1), status.unwrap_or_default());
         let updated = status.updated_replicas.unwrap_or(0);
         let is_refusal = |found: &DeploymentCondition| found.type_.as_deref() == Some("ReplicaFailure");
         let refused = status.conditions.into_iter().flatten().find(is_refusal);
-        let of = installation(&metadata);
         let with_pods = Installation {
-            lease: seen.remove(&place(&of)).and_then(|seen| seen.lease),
+            lease: seen.remove(&place(&metadata)).and_then(|seen| seen.lease),
             pods: Some((status.available_replicas.unwrap_or(0).into(), wanted.into())),
             labels: spec.selector.match_labels.unwrap_or_default(),
             refusal: refused.and_then(|refused| refused.message),
             is_updating: updated != status.replicas.unwrap_or(0) || updated < wanted,
-            ..of
+            ..installation(&metadata)
         };
-        seen.insert(place(&with_pods), with_pods);
+        seen.insert(place(&metadata), with_pods);
     }
     seen.into_values().collect()
 }
