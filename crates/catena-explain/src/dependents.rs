@@ -95,17 +95,13 @@ pub fn dependent_lists(
         (group, _) => usual(kinds, group).map(|kind| list(kind, Selector::Metadata)).collect(),
     };
     if everywhere {
-        let all = kinds
-            .preferred()
-            .filter(|kind| kind.is_listed && (kind.is_namespaced || owner.namespace.is_none()));
-        for kind in all.filter(|kind| kind.resource.kind != "Event") {
-            let is_listed = |known: &DependentList| {
-                known.kind.resource == kind.resource && !matches!(known.selector, Selector::Name(_))
-            };
-            if !found.iter().any(is_listed) {
-                found.push(list(kind, Selector::Metadata));
-            }
-        }
+        let is_whole = |list: &&DependentList| !matches!(list.selector, Selector::Name(_));
+        let known: Vec<_> = found.iter().filter(is_whole).map(|list| list.kind.resource.clone()).collect();
+        let others = kinds.preferred().filter(|kind| {
+            let can_hold = kind.is_listed && (kind.is_namespaced || owner.namespace.is_none());
+            can_hold && kind.resource.kind != "Event" && !known.contains(&kind.resource)
+        });
+        found.extend(others.map(|kind| list(kind, Selector::Metadata)));
     }
     if owner.namespace.is_some() {
         found.extend(labelled.commands.iter().map(|kind| list(kind, Selector::Few)));

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use catena_cluster::{
     Cluster, Gap, Identity, LabelledKinds, PAGE_SIZE, Pages, Target, first_owner, labelled_kinds,
 };
@@ -36,8 +36,6 @@ pub struct Fetched {
     pub objects: Vec<DynamicObject>,
     /// The uid of the asked object.
     pub asked: String,
-    /// The uid of the object at the top.
-    pub top: String,
     /// Missing owners.
     pub lost_owners: Vec<LostOwner>,
     /// The target of the asked command, if it is missing.
@@ -84,20 +82,21 @@ impl LostOwner {
     }
 }
 
-/// Fetches the chain of an object.
+/// Fetches the chain of an object: its tree, and what was found out beside that.
 ///
 /// # Errors
 /// When the object does not exist, or cannot be read.
-pub async fn fetch(cluster: &Cluster, target: &Target, scope: Scope) -> Result<Fetched> {
+pub async fn fetch(cluster: &Cluster, target: &Target, scope: Scope) -> Result<(Node, Fetched)> {
     let (asked, (labelled, gaps)) = futures::join!(cluster.get(target), labelled_kinds(cluster));
     let asked = asked?;
     let kind = cluster.kinds.of(&Identity::of(&asked));
     let is_declared_command = kind.is_some_and(|kind| kind.is_among(&labelled.commands));
     let mut fetched = Fetched { asked: uid(&asked), is_declared_command, gaps, ..Fetched::default() };
     let path = if scope.whole { ascend(cluster, asked, &mut fetched).await } else { vec![asked] };
-    fetched.top = path.last().map(uid).unwrap_or_default();
+    let top = path.last().map(uid).unwrap_or_default();
     descend(cluster, path, &labelled, scope, &mut fetched).await;
-    Ok(fetched)
+    let tree = tree::grow(&top, &fetched.objects).context("the object was deleted just now")?;
+    Ok((tree, fetched))
 }
 
 /// An object with its dependents, as far as they could be read.
@@ -149,29 +148,26 @@ async fn descend(
     scope: Scope,
     fetched: &mut Fetched,
 ) {
-    let mut listed: Vec<DependentList> = Vec::new();
-    // The lists of the asked object and of its dependents, and those that could not be read, whoever needs them.
-    let (mut below, mut failed): (Vec<DependentList>, Vec<DependentList>) = Default::default();
-    let mut is_below: HashSet<String> = path.first().map(uid).into_iter().collect();
+    let lists = |object: &DynamicObject| {
+        dependents::dependent_lists(object, &cluster.kinds, labelled, scope.all_kinds)
+    };
+    let asked = path.first().map(uid).unwrap_or_default();
+    let (mut listed, mut failed): (Vec<DependentList>, Vec<DependentList>) = Default::default();
     let mut candidates: Vec<DynamicObject> = Vec::new();
     let mut known: HashSet<String> = path.iter().map(uid).collect();
     let mut newest = path;
     let mut levels = 0;
     while !newest.is_empty() && levels < MAX_LEVELS {
         levels += 1;
-        let mut wanted: Vec<DependentList> = Vec::new();
-        for object in &newest {
-            for list in dependents::dependent_lists(object, &cluster.kinds, labelled, scope.all_kinds) {
-                if is_below.contains(&uid(object)) {
-                    below.push(list.clone());
-                }
-                if !listed.contains(&list) && !wanted.contains(&list) {
-                    wanted.push(list);
-                }
+        let known_lists = listed.len();
+        for list in newest.iter().flat_map(lists) {
+            if !listed.contains(&list) {
+                listed.push(list);
             }
         }
         fetched.objects.append(&mut newest);
-        let answers = stream::iter(&wanted).map(async |list| (list, objects_in(cluster, list).await));
+        let answers =
+            stream::iter(&listed[known_lists..]).map(async |list| (list, objects_in(cluster, list).await));
         let answers: Vec<_> = answers.buffered(MAX_CONCURRENT_REQUESTS).collect().await;
         for (list, answer) in answers {
             match answer {
@@ -185,19 +181,10 @@ async fn descend(
                 }
             }
         }
-        listed.append(&mut wanted);
         let (belonging, rest): (Vec<_>, Vec<_>) =
             candidates.into_iter().partition(|candidate| belongs(candidate, &known, &fetched.objects));
         candidates = rest;
-        let mut new = Vec::new();
-        for candidate in belonging {
-            if candidate.owner_references().iter().any(|owner| is_below.contains(&owner.uid)) {
-                is_below.insert(uid(&candidate));
-            }
-            if known.insert(uid(&candidate)) {
-                new.push(candidate);
-            }
-        }
+        let new: Vec<_> = belonging.into_iter().filter(|object| known.insert(uid(object))).collect();
         let complete = stream::iter(new).map(|object| whole(cluster, object));
         let complete: Vec<_> = complete.buffered(MAX_CONCURRENT_REQUESTS).collect().await;
         for (object, gap) in complete {
@@ -210,8 +197,11 @@ async fn descend(
         fetched.objects.append(&mut newest);
         fetched.gaps.push(Gap::new("dependents", "there are too many levels"));
     }
-    fetched.is_incomplete = is_cut || failed.iter().any(DependentList::has_health);
-    fetched.hides_dependents = is_cut || failed.iter().any(|list| list.has_health() && below.contains(list));
+    failed.retain(DependentList::has_health);
+    let is_hiding = |node: &Node| lists(&node.object).iter().any(|list| failed.contains(list));
+    let hides_any = || tree::grow(&asked, &fetched.objects).is_some_and(|asked| asked.all().any(is_hiding));
+    fetched.is_incomplete = is_cut || !failed.is_empty();
+    fetched.hides_dependents = is_cut || fetched.is_incomplete && hides_any();
 }
 
 /// Whether an object is owned by a known one, or a command for one.

@@ -9,11 +9,11 @@ mod why;
 
 pub use draw::{Drawing, draw};
 pub use fetch::{LostOwner, Scope, fetch};
-pub use tree::{Node, grow};
+pub use tree::Node;
 pub use why::{Answer, describe, explanation, explanation_aside, text};
 
 use self::{
     dependents::{DependentList, Selector},
     fetch::with_dependents,
-    tree::Finalizer,
+    tree::{Finalizer, grow},
 };

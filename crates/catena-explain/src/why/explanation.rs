@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use super::{
     Answer, Cause, Facts, Surroundings, Warning, diagnose::diagnose, gather, read::read_related, text,
 };
-use crate::{Node, Scope, fetch, grow, with_dependents};
+use crate::{Node, Scope, fetch, with_dependents};
 
 /// A command that has another answer to give waits no longer for an explanation.
 const ASIDE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -34,15 +34,13 @@ pub async fn explanation(cluster: &Cluster, target: &Target) -> Result<Answer> {
     let scope = Scope { whole: true, all_kinds: false };
     let (fetched, surroundings) =
         futures::join!(Box::pin(fetch(cluster, target, scope)), Box::pin(gather::gather(cluster, namespace)));
-    let fetched = match fetched {
+    let (top, fetched) = match fetched {
         Err(error) if error.is::<NotFound>() => {
             return Box::pin(left_behind(cluster, target, surroundings)).await.ok_or(error);
         }
         fetched => fetched?,
     };
-    let gone = "the object was deleted just now";
-    let top = grow(&fetched.top, &fetched.objects).context(gone)?;
-    let asked = top.find(&fetched.asked).context(gone)?;
+    let asked = top.find(&fetched.asked).context("the object was deleted just now")?;
     let lost_owner = fetched.lost_owners.iter().find(|lost| lost.of == fetched.asked);
     let is_elsewhere =
         |told: &Warning| told.about == fetched.asked && told.reason == "OwnerRefInvalidNamespace";

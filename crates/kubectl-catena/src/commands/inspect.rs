@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use catena_cluster::{Gap, ObjectArgument, Options};
-use catena_explain::{Drawing, LostOwner, Node, Scope, draw, explanation, fetch, grow, text};
+use catena_explain::{Drawing, LostOwner, Node, Scope, draw, explanation, fetch, text};
 use catena_terminal::sanitized;
 use clap::Args;
 use jiff::Timestamp;
@@ -52,8 +52,7 @@ pub async fn tree(options: &Options, output: Output, arguments: &Tree) -> Result
     let target = arguments.object.target()?;
     let cluster = options.connect().await?;
     let scope = Scope { whole: !arguments.below, all_kinds: arguments.all_kinds };
-    let fetched = fetch(&cluster, &target, scope).await?;
-    let tree = grow(&fetched.top, &fetched.objects).context("the object was deleted just now")?;
+    let (tree, fetched) = fetch(&cluster, &target, scope).await?;
     let lost_owners = fetched.lost_owners.iter().map(|lost| lost.owner.to_string()).collect();
     let shown = Shown { tree: &tree, lost_owners, not_seen: &fetched.gaps };
     output.print(&shown, || {
