@@ -26,9 +26,7 @@ pub enum Edge {
     Contents,
     /// A claim of a pod that was not scheduled because of its claims.
     Claim,
-    /// The storage class of a claim.
-    Class,
-    /// The volume that a claim names.
+    /// The volume that a claim names, or the storage class that makes one.
     Volume,
     /// The node of a pod.
     Node,
@@ -39,24 +37,21 @@ pub enum Edge {
 /// The objects that one names, and in which the cause of its state may lie.
 pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
     let blocker = blocker(node).map(|(blocker, _)| (Edge::BlockedBy, blocker));
-    let mut found: Vec<_> = blocker.into_iter().collect();
-    if node.deleted.is_none() && node.health.state.is_healthy() {
+    let mut found = Vec::from_iter(blocker);
+    if node.health.state.is_healthy() {
         found.extend(node_of(node).filter(|_| node.health.state == State::Ready).map(|on| (Edge::Host, on)));
         return found;
     }
-    if let Some(namespace) = namespace_of_backup(node) {
-        return vec![(Edge::BackupNamespace, namespace)];
-    }
+    found.extend(namespace_of_backup(node).map(|namespace| (Edge::BackupNamespace, namespace)));
     found.extend(backup_of(node).map(|backup| (Edge::Backup, backup)));
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") => {
-            let has_ended = node.deleted.is_none() && node.health.state == State::Failed;
-            found.extend(node_of(node).filter(|_| !has_ended).map(|on| (Edge::Node, on)));
+            let on = node_of(node).filter(|_| node.health.state != State::Failed);
+            found.extend(on.map(|on| (Edge::Node, on)));
             found.extend(claims_of(node).into_iter().map(|claim| (Edge::Claim, claim)));
         }
-        ("", "PersistentVolumeClaim") if node.deleted.is_none() && node.health.reason != "Lost" => {
-            let class = || class_of(node).map(|class| (Edge::Class, class));
-            found.extend(volume_of(node).map(|volume| (Edge::Volume, volume)).or_else(class));
+        _ if placement::is_unbound(node) => {
+            found.extend(volume_of(node).or_else(|| class_of(node)).map(|from| (Edge::Volume, from)));
         }
         (keys::GROUP, "BasicDeployment") => found.extend(old_child(node).map(|old| (Edge::OldChild, old))),
         _ => {}
@@ -67,7 +62,11 @@ pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
 /// The objects that one names and that exist, and the cause if one that it needs does not.
 pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Cause>) {
     let related = &facts.surroundings.related;
-    let (mut found, mut cause) = (Vec::new(), None);
+    let definition = terminating_kind(node).and_then(|kind| {
+        let is_it = |found: &&Node| text(&found.object, "/spec/names/kind") == Some(kind);
+        related.found.iter().find(is_it).filter(|definition| definition.deleted.is_some())
+    });
+    let (mut found, mut cause) = (Vec::from_iter(definition), None);
     let is_early = node.health.reason == "Starting" && leaf::is_new(node, facts);
     let is_idle = |claim: &Node| {
         let waits = || placement::unbound_claim(claim, facts).reason == placement::WAITS_FOR_POD;
@@ -87,22 +86,18 @@ pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Caus
 }
 
 fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Cause> {
-    let says = |cause: Cause| Some(cause.message(&node.health.message).since(node.health.since));
-    match edge {
+    let of_pod = |cause: Cause| cause.message(&node.health.message).since(node.health.since);
+    let of_claim = |cause: Cause| cause.message(warnings::message(node, facts)).since(node.created);
+    Some(match edge {
         Edge::Node => {
-            let cause = Cause::with(&node.identity, "NodeGone");
-            let cause = says(cause.in_case("missing node", &[("{node}", &to.to_string())]))?;
-            let since = node.deleted.or(cause.since);
-            Some(cause.since(since))
+            let gone = Cause::with(&node.identity, "NodeGone");
+            of_pod(gone.in_case("missing node", &[("{node}", &to.to_string())]))
         }
-        Edge::Claim => says(Cause::with(to, "ClaimMissing")),
-        Edge::Class | Edge::Volume => {
-            let reason = if edge == Edge::Class { "ClassMissing" } else { "VolumeMissing" };
-            let message = warnings::message(node, facts);
-            Some(Cause::with(to, reason).message(message).since(node.created))
-        }
-        _ => None,
-    }
+        Edge::Claim => of_pod(Cause::with(to, "ClaimMissing")),
+        Edge::Volume if to.kind == "StorageClass" => of_claim(Cause::with(to, "ClassMissing")),
+        Edge::Volume => of_claim(Cause::with(to, "VolumeMissing")),
+        _ => return None,
+    })
 }
 
 /// The blocker that a status names, and what it says about it; also where another project has not all fields of ours.
@@ -110,9 +105,11 @@ pub fn blocker(node: &Node) -> Option<(Identity, Cause)> {
     let text = |field: &str| text(&node.object, &format!("/status/blockedBy/{field}")).unwrap_or_default();
     let namespace = node.identity.namespace.as_deref();
     let object = Identity::new(text("apiVersion"), text("kind"), namespace, text("name"));
-    let object = if node.identity.is_named_by(&object) { node.identity.clone() } else { object };
+    let is_itself = node.identity.is_named_by(&object);
+    let object = if is_itself { node.identity.clone() } else { object };
+    let since = text("since").parse().ok().or(node.health.since.filter(|_| is_itself));
     let is_named = !object.kind.is_empty() && !object.name.is_empty();
-    let cause = Cause::reported(&object, text("reason"), text("message")).since(text("since").parse().ok());
+    let cause = Cause::reported(&object, text("reason"), text("message")).since(since);
     is_named.then_some((object, cause))
 }
 
@@ -125,7 +122,7 @@ pub fn next_retry(node: &Node, now: Timestamp) -> Option<String> {
 }
 
 /// Whether an old child holds the place of this object's: it goes, and belongs to another one.
-pub fn is_left_to(node: &Node, old: &Node) -> bool {
+fn is_left_to(node: &Node, old: &Node) -> bool {
     let mut owners = old.object.metadata.owner_references.iter().flatten();
     old.deleted.is_some() && !owners.any(|owner| owner.uid == node.identity.uid)
 }

@@ -149,6 +149,7 @@ impl RefusedSettings {
 }
 
 /// A cause, with the objects between it and the one that was asked about: that one first.
+#[derive(Clone)]
 pub struct Finding<'n> {
     /// The root cause.
     pub cause: Cause,

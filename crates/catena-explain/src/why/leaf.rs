@@ -4,7 +4,7 @@ use catena_cluster::{State, condition, conditions, containers, last_run, list, t
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::{Cause, Facts, Warning, controllers, edges, failed, placement, reasons, warnings};
+use super::{Cause, Facts, Warning, controllers, edges, failed, objects, placement, reasons, warnings};
 use crate::Node;
 
 /// A scheduler is slow in a large cluster, and says so once it has tried.
@@ -17,6 +17,8 @@ const RECOVERY: SignedDuration = SignedDuration::from_mins(10);
 
 /// The cause at an object that is not well.
 pub fn own(node: &Node, facts: &Facts) -> Cause {
+    let unwell = objects::complaint(node).map(|health| Node { health, ..node.clone() });
+    let node = unwell.as_ref().unwrap_or(node);
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") if is_overlooked(node, facts) => {
             let scheduler = text(&node.object, "/spec/schedulerName").unwrap_or("default-scheduler");
@@ -58,9 +60,11 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     {
         return cause;
     }
+    let has_failed_itself =
+        containers(&node.object).any(|container| is_own_failure(&container["lastState"]["terminated"]));
     // A container is killed for a probe or a hook, and cannot be pulled without its Secret: only a warning tells.
     let is_deeper = |warning: &&Warning| match health.reason.as_str() {
-        "CrashLoopBackOff" if !has_failed_itself(node) => {
+        "CrashLoopBackOff" if !has_failed_itself => {
             warning.reason == "FailedPostStartHook"
                 || reasons::gatekeeper(&node.identity, &warning.message).is_some()
         }
@@ -99,11 +103,6 @@ fn words(node: &Node, facts: &Facts) -> Cause {
     cause
 }
 
-/// Whether a container of a pod failed by itself when it ended.
-fn has_failed_itself(pod: &Node) -> bool {
-    containers(&pod.object).any(|container| is_own_failure(&container["lastState"]["terminated"]))
-}
-
 /// Whether the exit code of a container is an error of its own, and not that of a kubelet that ended it (SIGKILL, SIGTERM).
 fn is_own_failure(ended: &Value) -> bool {
     ended["exitCode"].as_i64().is_some_and(|code| !matches!(code, 0 | 137 | 143))
@@ -122,39 +121,32 @@ fn usual(node: &Node, facts: &Facts) -> &'static str {
     let is_alone = !node.children.iter().any(goes_on);
     let is_reconciling = condition(&node.object, "Reconciling").is_some_and(|found| found.status == "True");
     let is_new = node.health.since.is_none_or(|since| facts.now.duration_since(since) <= UNKNOWN_GRACE);
-    let reports_failure = conditions(&node.object).iter().any(|condition| {
-        let speaks_against = match condition.status.as_str() {
-            "Unknown" => !condition.message.is_empty() && !is_reconciling && !is_new,
-            status => status != "True",
-        };
-        matches!(condition.type_.as_str(), "Ready" | "Available") && speaks_against
+    let reports_failure = conditions(&node.object).iter().any(|found| match found.status.as_str() {
+        _ if !matches!(&*found.type_, "Ready" | "Available") => false,
+        "Unknown" => !found.message.is_empty() && !is_reconciling && !is_new,
+        status => status != "True",
     });
-    match node.health.state {
-        State::Moving if !(reports_failure && is_alone) => "UnderWay",
-        _ => "UnknownReason",
-    }
+    let goes_on = node.health.state == State::Moving && !(reports_failure && is_alone);
+    if goes_on { "UnderWay" } else { "UnknownReason" }
 }
 
 /// The cause that a pod reports, with the container that keeps it from serving: its name where a pod has several, the memory limit
 /// that it exceeds, and the init container that the others wait for.
 fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
     let list = |pointer: &str| list(&pod.object, pointer);
-    let specs: Vec<_> = list("/spec/initContainers").chain(list("/spec/containers")).collect();
-    let spec_of = |container: &Value| specs.iter().find(|spec| spec["name"] == container["name"]);
-    let of_init = list("/status/initContainerStatuses").map(|container| (container, true));
-    let all: Vec<_> =
-        list("/status/containerStatuses").map(|container| (container, false)).chain(of_init).collect();
-    let first = |is_it: fn(&Value) -> bool| all.iter().find(|(container, _)| is_it(container));
-    let again = || all.iter().find(|(container, _)| fails_again(container, now));
-    let Some(&(container, is_init)) = first(cannot_start).or_else(|| first(has_failed)).or_else(again) else {
-        let initializes = |(container, is_init): &&(&Value, bool)| {
+    let spec_of = |container: &Value| {
+        let mut specs = list("/spec/initContainers").chain(list("/spec/containers"));
+        specs.find(|spec| spec["name"] == container["name"])
+    };
+    let first = |is_it: &dyn Fn(&Value) -> bool| containers(&pod.object).find(|container| is_it(container));
+    let again = || first(&|container| fails_again(container, now));
+    let Some(container) = first(&cannot_start).or_else(|| first(&has_failed)).or_else(again) else {
+        let initializes = |container: &&Value| {
             let is_sidecar = spec_of(container).is_some_and(|spec| spec["restartPolicy"] == "Always");
-            *is_init
-                && container["state"]["running"].is_object()
-                && !(is_sidecar && container["started"] == true)
+            container["state"]["running"].is_object() && !(is_sidecar && container["started"] == true)
         };
-        let running = all.iter().find(initializes).filter(|_| cause.is_progress);
-        let Some(name) = running.and_then(|(container, _)| container["name"].as_str()) else { return cause };
+        let running = list("/status/initContainerStatuses").find(initializes).filter(|_| cause.is_progress);
+        let Some(name) = running.and_then(|container| container["name"].as_str()) else { return cause };
         return cause.in_case("init container", &[("{container}", name)]);
     };
     let runs = container["state"]["running"].is_object();
@@ -164,6 +156,7 @@ fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
         cause = Cause { meaning, advice, message, is_progress: false, ..cause };
     }
     let name = container["name"].as_str().unwrap_or_default();
+    let is_init = list("/status/initContainerStatuses").any(|init| init["name"] == container["name"]);
     let is_one_of_several = is_init || list("/spec/containers").count() > 1;
     if is_one_of_several {
         cause.advice = cause.advice.replace(" logs {name}", &format!(" logs {{name}} --container {name}"));

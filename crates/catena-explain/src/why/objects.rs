@@ -8,7 +8,7 @@ use catena_cluster::{Health, Identity, State, condition, conditions, replicas, r
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ManagedFieldsEntry};
 use kube::ResourceExt;
 
-use super::{Facts, command::RUNNER, failed, reasons};
+use super::{Facts, command::RUNNER, edges, failed, reasons};
 use crate::{Finalizer, Node};
 
 /// The controller that binds commands.
@@ -129,26 +129,24 @@ pub fn complaint(node: &Node) -> Option<Health> {
     let state = states.min_by_key(|(_, reason)| reason.is_none());
     let unready = text(&node.object, "/status/message").map(|message| ("NotReady", Some(message)));
     let unready = unready.filter(|_| node.object.data["status"]["ready"] == false);
-    let health = if let Some(found) = against {
-        Health::said(State::Stuck, &found)
-    } else {
-        let (reason, message) = state.or(unready)?;
-        Health::new(State::Stuck, reason, message.unwrap_or_default())
-    };
-    (node.health.state == State::Present).then_some(health)
+    let told =
+        || state.or(unready).map(|(word, why)| Health::new(State::Stuck, word, why.unwrap_or_default()));
+    let health = against.map(|found| Health::said(State::Stuck, &found)).or_else(told);
+    health.filter(|_| node.health.state == State::Present)
 }
 
 /// The conditions that speak against an object, and, if its state says no more, those that are not true.
 pub fn conditions_told(node: &Node) -> impl Iterator<Item = String> {
     let says_no_more = matches!(node.health.state, State::Present | State::Terminating);
-    let telling = conditions(&node.object)
-        .into_iter()
-        .filter(move |found| if found.status == "True" { is_bad(&found.type_) } else { says_no_more });
     let mut told = HashSet::new();
-    // An autoscaler says so of each target that runs.
-    let telling = telling.filter(|found| found.type_ != "ScaledToZero");
-    let telling = telling.filter(move |found| told.insert((found.reason.clone(), found.message.clone())));
-    telling.filter(|found| !found.reason.is_empty() || !found.message.is_empty()).map(|found| {
+    let is_news = move |found: &Condition| {
+        let speaks_against = if found.status == "True" { is_bad(&found.type_) } else { says_no_more };
+        let has_words = !found.reason.is_empty() || !found.message.is_empty();
+        // An autoscaler says so of each target that runs.
+        let is_usual = found.type_ == "ScaledToZero";
+        speaks_against && has_words && !is_usual && told.insert((found.reason.clone(), found.message.clone()))
+    };
+    conditions(&node.object).into_iter().filter(is_news).map(|found| {
         let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
         format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
     })
@@ -159,13 +157,12 @@ pub fn conditions_told(node: &Node) -> impl Iterator<Item = String> {
 pub fn is_command(node: &Node) -> bool {
     let is_ours =
         node.identity.group() == keys::GROUP && text(&node.object, "/spec/targetRef/name").is_some();
-    let is_of_binder = |condition: &Condition| {
-        condition.type_ == BOUND
-            && (condition.reason == BOUND || reasons::describe(&condition.reason).is_some())
+    let is_of_binder = |found: &Condition| {
+        found.type_ == BOUND && (found.reason == BOUND || reasons::describe(&found.reason).is_some())
     };
-    let mut writers = node.object.managed_fields().iter().peekable();
-    let may_be_of_binder =
-        writers.peek().is_none() || writers.any(|entry| entry.manager.as_deref() == Some(BINDER));
+    let writers = node.object.managed_fields();
+    let is_by_binder = |entry: &ManagedFieldsEntry| entry.manager.as_deref() == Some(BINDER);
+    let may_be_of_binder = writers.is_empty() || writers.iter().any(is_by_binder);
     is_ours || is_by_runner(node) || may_be_of_binder && conditions(&node.object).iter().any(is_of_binder)
 }
 
@@ -216,10 +213,10 @@ pub fn path_to<'n>(node: &'n Node, is_wanted: &dyn Fn(&Node) -> bool) -> Option<
     Some([vec![node], way_to(node, is_wanted)?].concat())
 }
 
-/// The object that one belongs to.
+/// The object that one belongs to: its owner, or the target to which a command is bound.
 pub fn above<'n>(node: &Node, facts: &Facts<'n>) -> Option<&'n Node> {
     let is_above = |above: &&Node| above.children.iter().any(|below| below.identity.uid == node.identity.uid);
-    facts.top.all().find(is_above)
+    facts.top.all().find(is_above).filter(|_| !node.unbound)
 }
 
 /// The place of the template from which a pod, or each pod of an object, is made: that of the object above all others.
@@ -236,6 +233,18 @@ pub fn template_of(node: &Node, facts: &Facts) -> String {
         (keys::GROUP | "apps" | "batch", _) => format!("the pod template of {name}"),
         _ => format!("the spec of {name}"),
     }
+}
+
+/// Whether an object reports nothing that is wrong with itself.
+pub fn reports_well(node: &Node) -> bool {
+    node.health.state.is_healthy() && complaint(node).is_none()
+}
+
+/// Whether nothing is known to be wrong with an object or below it.
+pub fn is_well(node: &Node, facts: &Facts) -> bool {
+    let is_blocked = node.health.state == State::Present && edges::blocker(node).is_some();
+    let is_open = is_blocked || !reports_well(node) || has_unhealthy_dependents(node);
+    !is_open && contradiction(node, facts).is_none()
 }
 
 /// Whether an object without a status of its own has dependents that are not well. Finished ones do not count.
@@ -265,10 +274,7 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
         .children
         .iter()
         .filter(|child| !is_command(child) && !failed::is_replaced(child, node, facts))
-        .filter(|child| {
-            let is_open = !child.health.state.is_healthy() || has_unhealthy_dependents(child);
-            is_open || complaint(child).is_some() || contradiction(child, facts).is_some()
-        })
+        .filter(|child| !is_well(child, facts))
         .collect();
     children.sort_by_key(rank);
     children.into_iter()

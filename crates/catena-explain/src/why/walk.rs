@@ -22,8 +22,7 @@ const MAX_TROUBLES: usize = 3;
 
 /// Finds the root cause of the state of an object, if it is not well.
 pub fn explain<'n>(asked: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
-    let mut path = vec![asked];
-    let cause = walk(&mut path, &mut HashMap::new(), facts)?;
+    let Finding { cause, path } = walk(asked, &mut HashMap::new(), facts)?;
     let cause = updates::instead_of(cause, path.last().copied().unwrap_or(asked), facts);
     Some(Finding { cause, path })
 }
@@ -73,38 +72,33 @@ pub fn other_troubles<'n>(finding: &Finding<'n>, facts: &Facts<'n>) -> Option<St
 
 /// Each object is walked once, because the ways to it can be many, and those from it as well.
 fn walk<'n>(
-    path: &mut Vec<&'n Node>,
-    walked: &mut HashMap<&'n str, Option<Cause>>,
+    node: &'n Node,
+    walked: &mut HashMap<&'n str, Option<Finding<'n>>>,
     facts: &Facts<'n>,
-) -> Option<Cause> {
-    let Step { ways, only_obstacles, own } = step(path.last().copied()?, facts);
-    let length = path.len();
-    let mut progress: Option<Finding> = None;
-    for way in ways.into_iter().take(MAX_WAYS) {
-        // Objects may name each other.
-        let is_known = |next: &&Node| path.iter().any(|known| known.identity.uid == next.identity.uid);
-        let Some(end) = way.last().filter(|_| !way.iter().any(is_known)) else { continue };
-        let end = end.identity.uid.as_str();
-        path.extend(way);
-        let found = if let Some(found) = walked.get(end) {
-            found.clone()
-        } else {
-            let found = walk(path, walked, facts);
-            walked.insert(end, found.clone());
-            found
-        };
-        match found {
-            Some(cause) if !cause.is_progress => return Some(cause),
-            Some(cause) if progress.is_none() && !only_obstacles => {
-                progress = Some(Finding { cause, path: path.clone() });
-            }
-            _ => {}
-        }
-        path.truncate(length);
+) -> Option<Finding<'n>> {
+    let uid = node.identity.uid.as_str();
+    if let Some(known) = walked.get(uid) {
+        return known.clone();
     }
-    let Some(found) = progress else { return own };
-    *path = found.path;
-    Some(found.cause)
+    // Objects may name each other.
+    walked.insert(uid, None);
+    let Step { ways, only_obstacles, own } = step(node, facts);
+    let mut found = own.map(|cause| Finding { cause, path: vec![node] });
+    let mut takes_progress = !only_obstacles;
+    for way in ways.into_iter().take(MAX_WAYS) {
+        let Some((end, between)) = way.split_last() else { continue };
+        let Some(Finding { cause, path }) = walk(end, walked, facts) else { continue };
+        let is_obstacle = !cause.is_progress;
+        if is_obstacle || takes_progress {
+            found = Some(Finding { cause, path: [&[node], between, &path].concat() });
+            takes_progress = false;
+        }
+        if is_obstacle {
+            break;
+        }
+    }
+    walked.insert(uid, found.clone());
+    found
 }
 
 /// The most fundamental facts decide first.
@@ -118,12 +112,7 @@ fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
 
 /// The neighbours of an object in which the cause may lie if it is not as it should be.
 fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
-    let doubt = objects::contradiction(node, facts);
-    let blocker = edges::blocker(node);
-    let is_blocked = node.health.state == State::Present && blocker.is_some();
-    let unwell = objects::complaint(node).map(|health| Node { health, ..node.clone() });
-    let is_well = node.health.state.is_healthy() && unwell.is_none();
-    if is_well && !objects::has_unhealthy_dependents(node) && !is_blocked && doubt.is_none() {
+    if objects::is_well(node, facts) {
         // A Job of a schedule runs for a time: only what keeps its pod from running is news.
         let runs = |pod: &Node| text(&pod.object, "/status/phase") == Some("Running");
         let is_starting = |below: &Node| {
@@ -134,44 +123,41 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         let jobs = node.children.iter().filter(|_| node.health.state == State::Present).filter(has_jobs);
         return Step { only_obstacles: true, ..Step::to(jobs, None) };
     }
-    let (named, missing) = edges::follow(node, facts);
-    let definition = edges::terminating_kind(node).and_then(|kind| {
-        let is_it =
-            |found: &&Node| found.deleted.is_some() && text(&found.object, "/spec/names/kind") == Some(kind);
-        facts.surroundings.related.found.iter().find(is_it)
-    });
     if let Some(cause) = settings::cause(node, facts) {
         return Step::own(cause);
     }
     if is_not_followed(node) {
         return Step::own(leaf::own(node, facts));
     }
-    let mut step = Step::to(definition.into_iter().chain(named), missing);
-    if let Some((object, cause)) = &blocker
-        && add_blocker(&mut step, node, object, cause, facts)
+    let (named, missing) = edges::follow(node, facts);
+    let mut step = Step::to(named, missing);
+    if let Some((blocker, cause)) = edges::blocker(node)
+        && add_blocker(&mut step, node, &blocker, cause, facts)
     {
         return step;
     }
     step.ways.extend(objects::unhealthy_children(node, facts).map(|child| vec![child]));
     step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
-    let cause = || match (doubt, blocker) {
-        (None, _) if !is_well => Some(leaf::own(unwell.as_ref().unwrap_or(node), facts)),
-        (Some(doubt), _) => {
-            let stale = controllers::controller_of(&node.identity);
-            let stale = stale.and_then(|controller| facts.not_running(&node.identity, controller));
-            Some(match stale {
-                Some(stale) => stale.message(format!("it {doubt}")),
-                None => Cause::with(&node.identity, "StatusContradictory").meaning(doubt),
-            })
-        }
-        (None, Some((blocker, cause))) if is_blocked => {
-            let cause = Cause { object: node.identity.clone(), ..cause };
-            Some(cause.meaning(format!("reports that {blocker} blocks it")))
-        }
-        _ => None,
-    };
-    step.own = step.own.or_else(cause);
+    step.own = step.own.or_else(|| own(node, facts));
     step
+}
+
+/// The cause that lies with an object itself, if not only with those below it.
+fn own(node: &Node, facts: &Facts) -> Option<Cause> {
+    if let Some(doubt) = objects::contradiction(node, facts) {
+        let stale = controllers::controller_of(&node.identity);
+        let stale = stale.and_then(|controller| facts.not_running(&node.identity, controller));
+        return Some(match stale {
+            Some(stale) => stale.message(format!("it {doubt}")),
+            None => Cause::with(&node.identity, "StatusContradictory").meaning(doubt),
+        });
+    }
+    if !objects::reports_well(node) {
+        return Some(leaf::own(node, facts));
+    }
+    let (blocker, cause) = edges::blocker(node)?;
+    let cause = Cause { object: node.identity.clone(), ..cause };
+    Some(cause.meaning(format!("reports that {blocker} blocks it")))
 }
 
 fn is_not_followed(node: &Node) -> bool {
@@ -183,14 +169,11 @@ fn add_blocker<'n>(
     step: &mut Step<'n>,
     node: &'n Node,
     blocker: &Identity,
-    cause: &Cause,
+    cause: Cause,
     facts: &Facts<'n>,
 ) -> bool {
     let is_itself = node.identity.is_named_by(blocker);
-    let way = objects::way_to(node, &|below| below.identity.is_named_by(blocker)).filter(|_| !is_itself);
-    let since = cause.since.or(node.health.since.filter(|_| is_itself));
-    let own = Some(cause.clone().since(since));
-    if let Some(mut way) = way {
+    if let Some(mut way) = objects::way_to(node, &|below| below.identity.is_named_by(blocker)) {
         let paused = way.iter().position(|below| is_not_followed(below));
         way.truncate(paused.map_or(way.len(), |at| at + 1));
         let end = way[way.len() - 1];
@@ -198,7 +181,7 @@ fn add_blocker<'n>(
         let says_no_more = matches!(end.health.state, State::Present | State::Moving | State::Unreported);
         let is_silent = cause.reason == "NotReported" && says_no_more;
         if is_silent || matches!(end.health.state, State::Present | State::Done) {
-            step.own = own;
+            step.own = Some(cause);
         }
         if is_silent {
             // What is below it reports nevertheless.
@@ -206,9 +189,7 @@ fn add_blocker<'n>(
             step.ways.extend(below.map(|below| [&way[..], &[below]].concat()));
             step.only_obstacles = true;
         } else {
-            // It may be well by now: the status is about to follow.
-            let first = vec![way[0]];
-            step.ways.extend([way, first]);
+            step.ways.push(way);
         }
         return is_silent;
     }
@@ -216,6 +197,6 @@ fn add_blocker<'n>(
         return false;
     }
     // Its controller cannot continue; or another object is gone, or may not be read.
-    step.own = own;
+    step.own = Some(cause);
     !is_itself || contest::told(node).is_none()
 }
