@@ -45,7 +45,7 @@ fn ended<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         advice: format!("{}; then issue the command again", why.advice),
         ..cause.clone()
     };
-    let Some(target) = target_in_chain(node, facts) else {
+    let Some(target) = objects::above(node, facts) else {
         let was_bound = condition(&node.object, BOUND).is_some_and(|bound| bound.status == "True");
         return Step::own(if was_bound { cause } else { because(unbound(node, facts)) });
     };
@@ -68,14 +68,9 @@ fn ended<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     Step { only_obstacles: true, ..Step::to(held.map(|_| way), Some(own)) }
 }
 
-/// The target to which a command is bound.
-fn target_in_chain<'n>(node: &Node, facts: &Facts<'n>) -> Option<&'n Node> {
-    objects::above(node, facts).filter(|_| !node.unbound)
-}
-
 /// The object that a command is for, as an argument of kubectl; of any other object, itself.
 pub fn target_name(node: &Node, facts: &Facts) -> String {
-    let bound = target_in_chain(node, facts).filter(|_| objects::is_command(node));
+    let bound = objects::above(node, facts).filter(|_| objects::is_command(node));
     let target = bound.map(|target| target.identity.clone()).or_else(|| tree::target(&node.object));
     words::with_names("{object}", target.as_ref().unwrap_or(&node.identity))
 }
@@ -144,7 +139,7 @@ fn not_bound(node: &Node, reason: &str) -> Cause {
 /// The obstacle of a command that has not ended.
 fn waiting<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     let find = |type_: &str| condition(&node.object, type_);
-    let Some(target) = target_in_chain(node, facts) else { return Step::own(unbound(node, facts)) };
+    let Some(target) = objects::above(node, facts) else { return Step::own(unbound(node, facts)) };
     // A command with another reason does not wait for its turn.
     let may_be_queued =
         find(SUCCEEDED).is_none_or(|succeeded| matches!(&*succeeded.reason, "Queued" | "Pending"));
