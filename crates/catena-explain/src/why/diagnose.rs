@@ -34,11 +34,8 @@ pub fn diagnose(facts: &Facts) -> Answer {
     }
     let doubt = if finding.is_some() { None } else { doubt(facts) };
     let well = finding.is_none() && doubt.is_none();
-    let sentence = match (&finding, doubt) {
-        (Some(finding), _) => words::sentence(asked, &finding.cause, facts.now),
-        (None, Some(doubt)) => doubt,
-        (None, None) => words::well(asked),
-    };
+    let sentence = finding.as_ref().map(|finding| words::sentence(asked, &finding.cause, facts.now));
+    let sentence = sentence.or(doubt).unwrap_or_else(|| words::well(asked));
     let path = finding.iter().flat_map(|finding| finding.path.iter().rev());
     let evidence = path.map(|node| Evidence { object: node.identity.clone(), health: node.health.clone() });
     let answer = Answer {
@@ -68,89 +65,93 @@ fn doubt(facts: &Facts) -> Option<String> {
 }
 
 fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
-    let (mut remarks, cause) = (Vec::new(), finding.map(|finding| &finding.cause));
-    let is_told = cause.is_some_and(|cause| cause.object.kind == "Namespace");
-    let namespace = facts.surroundings.namespace.as_ref().filter(|_| !is_told);
-    remarks.extend(namespace.and_then(|namespace| namespace.deleted).map(|since| {
+    let (mut remarks, asked) = (Vec::new(), facts.asked);
+    let cause = finding.map(|finding| &finding.cause);
+    let is_cause = |object: &Identity| cause.is_some_and(|cause| cause.object == *object);
+    let has_reason = |word: &str| cause.is_some_and(|cause| cause.reason.contains(word));
+    let namespace = facts.surroundings.namespace.iter().filter(|namespace| !is_cause(&namespace.identity));
+    remarks.extend(namespace.filter_map(|namespace| namespace.deleted).map(|since| {
         let since = age(facts.now, since);
         format!("the namespace has been terminating for {since}: nothing can be created in it")
     }));
     remarks.extend(facts.surroundings.lost_owner.clone());
-    remarks.extend(orphan(facts.asked));
+    remarks.extend(orphan(asked));
     // It may be the finding itself.
-    let says_so = |word: &&str| cause.is_some_and(|cause| cause.reason.contains(word));
-    let is_paused = ["Paused", "Suspended"].iter().any(says_so);
-    if facts.asked.deleted.is_none() && !is_paused {
-        remarks.extend(at_rest(facts.asked));
+    let is_paused = has_reason("Paused") || has_reason("Suspended");
+    if asked.deleted.is_none() && !is_paused {
+        remarks.extend(at_rest(asked));
     }
-    remarks.extend(paused_below(facts.asked, cause));
-    match finding {
-        None => {
-            remarks.extend(command::overlooked(facts));
-            remarks.extend(rolled_back(facts.asked).map(|message| format!("it was rolled back: {message}")));
-            if matches!(facts.asked.health.state, State::Present | State::Ready) {
-                remarks.extend(own_words(facts.asked));
-            }
-            if facts.asked.health.state != State::Done {
-                remarks.extend(warnings::newest(facts.asked, facts));
-            }
+    // No correction reaches the pods of what is paused.
+    let paused = asked.children.iter().flat_map(Node::all).filter(|below| objects::is_paused(below));
+    let paused = paused.filter(|below| below.deleted.is_none() && !is_cause(&below.identity));
+    remarks
+        .extend(paused.map(|below| format!("the spec.paused of {} is true: {NOTHING_NEW}", below.identity)));
+    if let Some(finding) = finding {
+        remarks.extend(about_cause(finding, facts, is_paused));
+    } else {
+        let rolled_back = condition_message(asked, ROLLED_BACK);
+        remarks.extend(command::overlooked(facts));
+        remarks.extend(rolled_back.map(|message| format!("it was rolled back: {message}")));
+        if matches!(asked.health.state, State::Present | State::Ready) {
+            remarks.extend(own_words(asked));
         }
-        Some(finding) => {
-            let above = || finding.path.iter().filter(|node| node.identity != finding.cause.object);
-            // What is paused stays so in each revision.
-            let held = above().filter(|node| rolled_back(node).is_some() && !is_paused);
-            remarks.extend(held.map(|node| not_the_spec(&node.identity)));
-            let asked = &facts.asked.identity;
-            let on_way = finding.path.iter();
-            remarks.extend(on_way.flat_map(|node| deletion::other_holders(node, &finding.cause, asked)));
-            remarks.extend(walk::other_troubles(finding, facts));
-            let at = finding.path.last().filter(|node| node.identity == finding.cause.object);
-            let at = at.filter(|node| node.identity.group().contains('.'));
-            remarks.extend(at.into_iter().flat_map(|node| {
-                let words = objects::conditions_told(node).chain(objects::states_told(node));
-                let told = [&finding.cause.reason, &finding.cause.message];
-                let is_told =
-                    move |words: &String| told.iter().any(|told| !told.is_empty() && words.ends_with(*told));
-                let untold = words.filter(move |words| !is_told(words));
-                untold.map(|words| format!("{}: {words}", words::name_beside(&node.identity, asked)))
-            }));
+        if asked.health.state != State::Done {
+            remarks.extend(warnings::newest(asked, facts));
         }
     }
-    if cause.is_none_or(|cause| cause.reason != contest::REASON) {
-        remarks.extend(contest::told(facts.asked).map(|told| told.message));
-    }
+    remarks.extend(contest::told(asked).filter(|_| !has_reason(contest::REASON)).map(|told| told.message));
     remarks.extend(contest::writers(facts));
-    let kept = facts.asked.all().filter_map(updates::withheld);
-    let kept = kept.filter(|kept| cause.is_none_or(|cause| cause.object != kept.object));
+    let kept = asked.all().filter_map(updates::withheld).filter(|kept| !is_cause(&kept.object));
     remarks.extend(kept.map(|kept| format!("{} {}", kept.object, kept.meaning)));
     remarks.extend(placement::remarks(facts));
     remarks.extend(failed::remarks(facts, cause));
     remarks.extend(deletion::remarks(facts, cause));
     remarks.extend(settings::remarks(facts, cause));
     remarks.extend(unreported::updating(facts));
-    remarks.extend(facts.asked.all().flat_map(|node| {
+    remarks.extend(asked.all().flat_map(|node| {
         let told = ["UnreadParameters", "RestartBlocked"].map(|type_| condition_message(node, type_));
         told.into_iter().flatten().map(|message| format!("{}: {message}", node.identity))
     }));
     remarks.extend(command::outlived(facts));
-    let waiting = facts.asked.children.iter().filter(|child| objects::is_waiting(child)).count();
+    let waiting = asked.children.iter().filter(|child| objects::is_waiting(child)).count();
     if waiting > 0 {
         let word = if waiting == 1 { "command is" } else { "commands are" };
         remarks.push(format!("{waiting} {word} not finished: `kubectl catena tree` lists them"));
     }
-    if cause.is_none_or(|cause| cause.reason != NOT_RUNNING) {
+    if !has_reason(NOT_RUNNING) {
         remarks.extend(unreported::remarks(facts));
     }
     remarks
 }
 
+/// What else there is to know about the objects on the way to a cause.
+fn about_cause(finding: &Finding, facts: &Facts, is_paused: bool) -> Vec<String> {
+    let (Finding { cause, path }, asked) = (finding, &facts.asked.identity);
+    // What is paused stays so in each revision.
+    let held = path.iter().filter(|node| {
+        node.identity != cause.object && !is_paused && condition_message(node, ROLLED_BACK).is_some()
+    });
+    let mut remarks: Vec<_> = held.map(|node| not_the_spec(&node.identity)).collect();
+    remarks.extend(path.iter().flat_map(|node| deletion::other_holders(node, cause, asked)));
+    remarks.extend(walk::other_troubles(finding, facts));
+    let leaf =
+        path.last().filter(|leaf| leaf.identity == cause.object && leaf.identity.group().contains('.'));
+    let told = [&cause.reason, &cause.message];
+    let is_told = |words: &String| told.iter().any(|told| !told.is_empty() && words.ends_with(*told));
+    let words = leaf.into_iter().flat_map(|leaf| own_words(leaf)).filter(|words| !is_told(words));
+    remarks.extend(words.map(|words| format!("{}: {words}", words::name_beside(&cause.object, asked))));
+    remarks
+}
+
 /// What an object says of itself in words that only its project knows; beside its readiness, what speaks against it.
 fn own_words(node: &Node) -> Vec<String> {
-    let says_no_more = node.health.state == State::Present;
-    let states = objects::states_told(node).filter(|state| says_no_more || objects::is_bad(state));
+    let states = objects::states_told(node);
+    let states = states.filter(|state| node.health.state != State::Ready || objects::is_bad(state));
     objects::conditions_told(node).chain(states).collect()
 }
 
+/// The condition of an object that stays on an older revision than its spec asks for.
+const ROLLED_BACK: &str = "RolledBack";
 /// The effect of a pause.
 const NOTHING_NEW: &str = "it begins nothing new until that is changed";
 
@@ -171,14 +172,6 @@ fn at_rest(node: &Node) -> Vec<String> {
     set.chain(is_nowhere.then(|| nowhere.to_owned())).chain(unanswered(node)).collect()
 }
 
-/// What else is paused below an object: no correction reaches its pods.
-fn paused_below(node: &Node, cause: Option<&Cause>) -> impl Iterator<Item = String> {
-    let is_paused = |below: &&Node| below.deleted.is_none() && objects::is_paused(below);
-    let below = node.children.iter().flat_map(Node::all).filter(is_paused);
-    let untold = below.filter(move |below| cause.is_none_or(|cause| cause.object != below.identity));
-    untold.map(|below| format!("the spec.paused of {} is true: {NOTHING_NEW}", below.identity))
-}
-
 /// The remark about a Service behind which nothing answers, as the lists of endpoints that it owns say.
 fn unanswered(service: &Node) -> Option<String> {
     let selector = labels_at(&service.object, "/spec/selector")?;
@@ -193,11 +186,6 @@ fn unanswered(service: &Node) -> Option<String> {
     let advice = format!("`kubectl{{namespace}} get pods --selector {selector}` lists those that have them");
     let advice = words::with_names(&advice, &service.identity);
     Some(format!("nothing answers behind it: no ready pod has the labels of its spec.selector; {advice}"))
-}
-
-/// The report of an object that stays on an older revision than its spec asks for.
-fn rolled_back(node: &Node) -> Option<String> {
-    condition_message(node, "RolledBack")
 }
 
 /// The message of a condition that exists only while it is true.

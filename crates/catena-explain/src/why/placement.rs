@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use catena_api::keys;
-use catena_cluster::{Identity, State, condition, list, text};
+use catena_cluster::{Health, Identity, State, condition, list, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -150,10 +150,9 @@ const END_DELAY: SignedDuration = SignedDuration::from_secs(30);
 pub fn node_trouble(node: &Node) -> Option<Cause> {
     let ready = condition(&node.object, "Ready").filter(|ready| ready.status != "True")?;
     let variant = if ready.status == "Unknown" { "silent node" } else { "unready node" };
-    let at = ready.last_transition_time.0;
-    let reason = if ready.reason.is_empty() { "NodeNotReady" } else { &ready.reason };
-    let cause = Cause::with(&node.identity, reason).in_case(variant, &[]);
-    Some(cause.message(ready.message).since((at != Timestamp::default()).then_some(at)))
+    let Health { reason, message, since, .. } = Health::said(State::Stuck, &ready);
+    let reason = if reason.is_empty() { "NodeNotReady" } else { &reason };
+    Some(Cause::with(&node.identity, reason).in_case(variant, &[]).message(message).since(since))
 }
 
 /// Pods on nodes that do not answer: those that hang, although others may serve in their place, and those that are still called
