@@ -92,10 +92,8 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         let rolled_back = condition_message(asked, ROLLED_BACK);
         remarks.extend(command::overlooked(facts));
         remarks.extend(rolled_back.map(|message| format!("it was rolled back: {message}")));
-        if matches!(asked.health.state, State::Present | State::Ready) {
-            remarks.extend(own_words(asked));
-        }
         if asked.health.state != State::Done {
+            remarks.extend(own_words(asked));
             remarks.extend(warnings::newest(asked, facts));
         }
     }

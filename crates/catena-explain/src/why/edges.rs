@@ -63,8 +63,7 @@ pub fn edges(node: &Node) -> Vec<(Edge, Identity)> {
 pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Cause>) {
     let related = &facts.surroundings.related;
     let definition = terminating_kind(node).and_then(|kind| {
-        let is_it = |found: &&Node| text(&found.object, "/spec/names/kind") == Some(kind);
-        related.found.iter().find(is_it).filter(|definition| definition.deleted.is_some())
+        related.found.iter().find(|found| text(&found.object, "/spec/names/kind") == Some(kind))
     });
     let (mut found, mut cause) = (Vec::from_iter(definition), None);
     let is_early = node.health.reason == "Starting" && leaf::is_new(node, facts);
@@ -72,10 +71,15 @@ pub fn follow<'n>(node: &Node, facts: &Facts<'n>) -> (Vec<&'n Node>, Option<Caus
         let waits = || placement::unbound_claim(claim, facts).reason == placement::WAITS_FOR_POD;
         !placement::has_node(claim) && claim.deleted.is_none() && (!needs_nodes(node) || waits())
     };
+    // What holds the place of its child goes, and belongs to another one.
+    let goes_elsewhere = |old: &Node| {
+        let mut owners = old.object.metadata.owner_references.iter().flatten();
+        old.deleted.is_some() && owners.all(|owner| owner.uid != node.identity.uid)
+    };
     for (edge, to) in edges(node) {
         match related.find(&to) {
             _ if edge == Edge::Host || edge == Edge::Claim && is_early => {}
-            Some(old) if edge == Edge::OldChild && !is_left_to(node, old) => {}
+            Some(old) if edge == Edge::OldChild && !goes_elsewhere(old) => {}
             Some(claim) if edge == Edge::Claim && is_idle(claim) => {}
             Some(there) => found.push(there),
             None if related.is_missing(&to) => cause = cause.or_else(|| missing(edge, &to, node, facts)),
@@ -119,12 +123,6 @@ pub fn next_retry(node: &Node, now: Timestamp) -> Option<String> {
     let at = text(&node.object, "/status/blockedBy/nextRetry").and_then(|at| at.parse::<Timestamp>().ok());
     let told = told.split(';').next().filter(|_| at.is_none_or(|at| at > now))?;
     Some(format!("; it is retried {told}"))
-}
-
-/// Whether an old child holds the place of this object's: it goes, and belongs to another one.
-fn is_left_to(node: &Node, old: &Node) -> bool {
-    let mut owners = old.object.metadata.owner_references.iter().flatten();
-    old.deleted.is_some() && !owners.any(|owner| owner.uid == node.identity.uid)
 }
 
 /// The node that a pod was scheduled to.

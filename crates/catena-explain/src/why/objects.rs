@@ -252,10 +252,8 @@ pub fn has_unhealthy_dependents(node: &Node) -> bool {
     let is_open = |child: &Node| match child.health.state {
         State::Ready | State::Done | State::Failed | State::Terminating => false,
         // A Job of a schedule runs for a time.
-        State::Moving if child.identity.group() == "batch" => {
-            child.children.iter().any(|pod| pod.health.state == State::Stuck)
-        }
-        State::Moving | State::Unreported | State::Stuck => true,
+        State::Moving => child.identity.group() != "batch",
+        State::Unreported | State::Stuck => true,
         State::Present => complaint(child).is_some() || has_unhealthy_dependents(child),
     };
     node.health.state == State::Present
@@ -266,9 +264,8 @@ pub fn has_unhealthy_dependents(node: &Node) -> bool {
 pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<Item = &'n Node> {
     let rank = |child: &&Node| match child.health.state {
         State::Stuck | State::Failed => 0,
-        State::Unreported => 1,
-        State::Moving => 2,
-        _ => 3,
+        State::Unreported | State::Moving => 1,
+        _ => 2,
     };
     let mut children: Vec<&Node> = node
         .children

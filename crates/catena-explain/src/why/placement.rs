@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 
-use catena_api::keys;
 use catena_cluster::{Health, Identity, State, condition, list, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
@@ -76,6 +75,7 @@ pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
     if first.is_empty() {
         return cause;
     }
+    let names = |of: &[&str]| of[..of.len().min(MAX_NAMES)].join(" ");
     cause.advice(closed.iter().fold(first, |first, (place, of)| first.replace(place, &names(of))))
 }
 
@@ -101,10 +101,6 @@ fn obstacles(message: &str) -> &str {
     let said = message.split(". ").next().unwrap_or_default();
     let said = said.split_once("nodes are available: ").map_or(said, |(_, list)| list);
     said.trim_end_matches(['.', ' '])
-}
-
-fn names(of: &[&str]) -> String {
-    of[..of.len().min(MAX_NAMES)].join(" ")
 }
 
 /// Whether a node has what the node selector and the required node affinity of a pod ask for.
@@ -182,7 +178,6 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
 pub fn hangs(pod: &Node, now: Timestamp) -> bool {
     let grace = SignedDuration::from_secs(pod.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
     pod.deleted.is_some_and(|since| now.duration_since(since) > grace.saturating_add(END_DELAY))
-        && !pod.finalizers.iter().any(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)
 }
 
 /// The annotation of the scheduler on a claim whose pod has a node.
