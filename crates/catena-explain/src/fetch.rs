@@ -21,7 +21,7 @@ const MAX_OWNERS: usize = 16;
 const MAX_LEVELS: usize = 32;
 
 /// The extent of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Upwards as well.
     pub whole: bool,
@@ -102,8 +102,7 @@ pub async fn fetch(cluster: &Cluster, target: &Target, scope: Scope) -> Result<(
 /// An object with its dependents, as far as they could be read.
 pub async fn with_dependents(cluster: &Cluster, object: DynamicObject) -> (Option<Node>, Vec<Gap>) {
     let (top, mut fetched) = (uid(&object), Fetched::default());
-    let scope = Scope { whole: false, all_kinds: false };
-    descend(cluster, vec![object], &LabelledKinds::default(), scope, &mut fetched).await;
+    descend(cluster, vec![object], &LabelledKinds::default(), Scope::default(), &mut fetched).await;
     (tree::grow(&top, &fetched.objects), fetched.gaps)
 }
 

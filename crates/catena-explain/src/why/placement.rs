@@ -12,11 +12,9 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use super::{Cause, Facts, Related, edges, reasons, warnings};
+use super::{Cause, Facts, Related, edges, reasons, text::MAX_NAMED, warnings};
 use crate::Node;
 
-/// More would hide the rest of the sentence.
-const MAX_NAMES: usize = 3;
 /// The obstacle of nodes that the pod is not meant for: if others have another one, it is right that some do not match.
 const SELECTOR: &str = "selector";
 /// The required node affinity of a pod, of which a node has to meet one term.
@@ -52,15 +50,11 @@ pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
         if obstacles.contains(SICK) { &mut sick } else { &mut tainted }.push("NODE");
     }
     let cause = Cause::with(&pod.identity, &pod.health.reason);
-    let mut meaning = cause.meaning.clone();
-    if !obstacles.is_empty() {
-        meaning = format!("{meaning}: {obstacles}");
-    }
-    if !closed.is_empty() {
-        let more = if closed.len() > MAX_NAMES { ", …" } else { "" };
-        closed.truncate(MAX_NAMES);
-        meaning = format!("{meaning}; {}{more}", closed.join(", "));
-    }
+    let said = if obstacles.is_empty() { String::new() } else { format!(": {obstacles}") };
+    let more = if closed.len() > MAX_NAMED { ", …" } else { "" };
+    closed.truncate(MAX_NAMED);
+    let closed = if closed.is_empty() { String::new() } else { format!("; {}{more}", closed.join(", ")) };
+    let meaning = format!("{}{said}{closed}", cause.meaning);
     let cause = cause.meaning(meaning).message(&pod.health.message).since(pod.health.since);
     let claims = edges::claims_of(pod);
     let claims = claims.iter().filter_map(|claim| text(&related.find(claim)?.object, "/spec/volumeName"));
@@ -70,13 +64,11 @@ pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
     let closed = [("{cordoned}", cordoned), ("{tainted}", tainted), ("{sick}", sick), ("{volumes}", volumes)];
     let is_in_vain = |remedy: &str| closed.iter().any(|(place, of)| of.is_empty() && remedy.contains(place));
     let helpful = remedies.into_iter().filter(|remedy| !is_in_vain(remedy));
-    let first = helpful.take(MAX_NAMES).collect::<Vec<_>>().join("; ");
+    let first = helpful.take(MAX_NAMED).collect::<Vec<_>>().join("; ");
     let first = first.replacen(ADD_NODE, "", first.matches(ADD_NODE).count().saturating_sub(1));
-    if first.is_empty() {
-        return cause;
-    }
-    let names = |of: &[&str]| of[..of.len().min(MAX_NAMES)].join(" ");
-    cause.advice(closed.iter().fold(first, |first, (place, of)| first.replace(place, &names(of))))
+    let names = |of: &[&str]| of[..of.len().min(MAX_NAMED)].join(" ");
+    let advice = closed.iter().fold(first, |first, (place, of)| first.replace(place, &names(of)));
+    if advice.is_empty() { cause } else { cause.advice(advice) }
 }
 
 /// The remedies, that of the obstacle on the most nodes first, and that of the selector last.
@@ -171,7 +163,7 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
         };
         Some(format!("{} {state} on {on}, which {trouble}", pod.identity))
     });
-    named.take(MAX_NAMES).collect()
+    named.take(MAX_NAMED).collect()
 }
 
 /// Whether a pod has been shutting down for longer than its kubelet needs.

@@ -7,6 +7,9 @@ use jiff::Timestamp;
 use super::{Answer, Cause, TERMINATING, contest, objects};
 use crate::Node;
 
+/// So many objects or Events of one sort are named: more would hide the rest.
+pub const MAX_NAMED: usize = 3;
+
 /// The sentence for an object without a finding.
 pub fn well(node: &Node) -> String {
     let serving = serving(node);
@@ -43,7 +46,7 @@ pub fn outdated(node: &Node) -> String {
 pub fn sentence(asked: &Node, cause: &Cause, now: Timestamp) -> String {
     let for_how_long = cause.since.map_or_else(String::new, |since| format!(" for {}", age(now, since)));
     let details = format!("{}{for_how_long}", cause.reason);
-    if cause.object.uid == asked.identity.uid && cause.object.kind == asked.identity.kind {
+    if cause.object.uid == asked.identity.uid {
         return format!("{} {} ({details}).", asked.identity, cause.meaning);
     }
     let verb = match asked.health.state {
@@ -85,7 +88,8 @@ pub fn name_beside(object: &Identity, asked: &Identity) -> String {
 pub fn text(answer: &Answer, now: Timestamp) -> String {
     let mut paragraphs = vec![Tone::Strong.paint(&sanitized(&answer.sentence))];
     if let Some(cause) = &answer.root_cause {
-        paragraphs.push(indent(&sanitized(&cause.message)));
+        let message = sanitized(&cause.message);
+        paragraphs.push(message.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n"));
         paragraphs.push(evidence(answer, now).trim_end().to_owned());
         if !cause.advice.is_empty() {
             paragraphs.push(format!("What to do: {}.", sanitized(&cause.advice)));
@@ -125,8 +129,4 @@ fn unprinted<'m>(message: &'m str, said: &str) -> &'m str {
         None if said.contains(line) => "",
         None => line,
     }
-}
-
-fn indent(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }

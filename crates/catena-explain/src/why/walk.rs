@@ -7,7 +7,7 @@ use catena_cluster::{Identity, State, text};
 
 use super::{
     Cause, Facts, Finding, Step, command, contest, controllers, deletion, edges, leaf, objects, settings,
-    unreported, updates,
+    text::MAX_NAMED, unreported, updates,
 };
 use crate::Node;
 
@@ -17,8 +17,6 @@ const NOT_FOLLOWED: [&str; 3] = ["Paused", "ChangedWhilePaused", "KindNotListed"
 const MAX_WAYS: usize = 16;
 /// More take seconds.
 const MAX_PODS: usize = 1000;
-/// More would hide the rest.
-const MAX_TROUBLES: usize = 3;
 
 /// Finds the root cause of the state of an object, if it is not well.
 pub fn explain<'n>(asked: &'n Node, facts: &Facts<'n>) -> Option<Finding<'n>> {
@@ -60,7 +58,7 @@ pub fn other_troubles<'n>(finding: &Finding<'n>, facts: &Facts<'n>) -> Option<St
             _ => {}
         }
     }
-    let told = others.iter().take(MAX_TROUBLES).map(|(Cause { object, meaning, reason, .. }, all)| {
+    let told = others.iter().take(MAX_NAMED).map(|(Cause { object, meaning, reason, .. }, all)| {
         let more = if *all == 1 { String::new() } else { format!("; {} more like it", all - 1) };
         format!("{object} {meaning} ({reason}{more})")
     });
@@ -70,12 +68,11 @@ pub fn other_troubles<'n>(finding: &Finding<'n>, facts: &Facts<'n>) -> Option<St
     (number > 0).then(|| format!("beside it, {number} {have}: {told}"))
 }
 
+/// What was found from each object, by its uid.
+type Walked<'n> = HashMap<&'n str, Option<Finding<'n>>>;
+
 /// Each object is walked once, because the ways to it can be many, and those from it as well.
-fn walk<'n>(
-    node: &'n Node,
-    walked: &mut HashMap<&'n str, Option<Finding<'n>>>,
-    facts: &Facts<'n>,
-) -> Option<Finding<'n>> {
+fn walk<'n>(node: &'n Node, walked: &mut Walked<'n>, facts: &Facts<'n>) -> Option<Finding<'n>> {
     let uid = node.identity.uid.as_str();
     if let Some(known) = walked.get(uid) {
         return known.clone();
@@ -106,6 +103,7 @@ fn step<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     deletion::step(node, facts)
         .or_else(|| deletion::in_terminating_namespace(node, facts).map(Step::own))
         .or_else(|| command::step(node, facts))
+        .or_else(|| settings::cause(node, facts).map(Step::own))
         .or_else(|| unreported::step(node, facts))
         .unwrap_or_else(|| neighbours(node, facts))
 }
@@ -124,16 +122,13 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         let jobs = node.children.iter().filter(|_| node.health.state == State::Present).filter(has_jobs);
         return Step { only_obstacles: true, ..Step::to(jobs, None) };
     }
-    if let Some(cause) = settings::cause(node, facts) {
-        return Step::own(cause);
-    }
     if is_not_followed(node) {
         return Step::own(leaf::own(node, facts));
     }
     let (named, missing) = edges::follow(node, facts);
     let mut step = Step::to(named, missing);
-    if let Some((blocker, cause)) = edges::blocker(node)
-        && add_blocker(&mut step, node, &blocker, cause, facts)
+    if let Some(named) = edges::blocker(node)
+        && add_blocker(&mut step, node, named, facts)
     {
         return step;
     }
@@ -148,10 +143,8 @@ fn own(node: &Node, facts: &Facts) -> Option<Cause> {
     if let Some(doubt) = objects::contradiction(node, facts) {
         let stale = controllers::controller_of(&node.identity);
         let stale = stale.and_then(|controller| facts.not_running(&node.identity, controller));
-        return Some(match stale {
-            Some(stale) => stale.message(format!("it {doubt}")),
-            None => Cause::with(&node.identity, "StatusContradictory").meaning(doubt),
-        });
+        let usual = || Cause::with(&node.identity, "StatusContradictory").meaning(&*doubt);
+        return Some(stale.map_or_else(usual, |stale| stale.message(format!("it {doubt}"))));
     }
     if !objects::reports_well(node) {
         return Some(leaf::own(node, facts));
@@ -166,15 +159,9 @@ fn is_not_followed(node: &Node) -> bool {
 }
 
 /// Adds the blocker that a status names. Returns whether it decides alone.
-fn add_blocker<'n>(
-    step: &mut Step<'n>,
-    node: &'n Node,
-    blocker: &Identity,
-    cause: Cause,
-    facts: &Facts<'n>,
-) -> bool {
-    let is_itself = node.identity.is_named_by(blocker);
-    if let Some(mut way) = objects::way_to(node, &|below| below.identity.is_named_by(blocker)) {
+fn add_blocker<'n>(step: &mut Step<'n>, node: &'n Node, named: (Identity, Cause), facts: &Facts<'n>) -> bool {
+    let (blocker, cause) = named;
+    if let Some(mut way) = objects::way_to(node, &|below| below.identity.is_named_by(&blocker)) {
         let paused = way.iter().position(|below| is_not_followed(below));
         way.truncate(paused.map_or(way.len(), |at| at + 1));
         let end = way[way.len() - 1];
@@ -194,7 +181,8 @@ fn add_blocker<'n>(
         }
         return is_silent;
     }
-    if !is_itself && facts.surroundings.related.find(blocker).is_some() {
+    let is_itself = blocker == node.identity;
+    if !is_itself && facts.surroundings.related.find(&blocker).is_some() {
         return false;
     }
     // Its controller cannot continue; or another object is gone, or may not be read.

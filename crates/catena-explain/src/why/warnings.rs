@@ -9,11 +9,9 @@ use catena_terminal::age;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt;
 
-use super::{BINDER, Facts, Warning, command::RUNNER, controllers::controller_of, edges};
+use super::{BINDER, Facts, Warning, command::RUNNER, controllers::controller_of, edges, text::MAX_NAMED};
 use crate::Node;
 
-/// More would hide the newest.
-const MAX_WARNINGS: usize = 3;
 /// A probe fails for some time before its condition turns, and the controller that warns does not write the condition.
 const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
 /// The API server records the times of writes in whole seconds.
@@ -90,7 +88,7 @@ fn content_changed(node: &Node) -> Option<Timestamp> {
 pub fn newest(node: &Node, facts: &Facts) -> Vec<String> {
     let mut reasons = HashSet::new();
     let newest = current(node, facts).filter(|warning| reasons.insert(&warning.reason));
-    newest.take(MAX_WARNINGS).map(|warning| text(warning, facts.now)).collect()
+    newest.take(MAX_NAMED).map(|warning| text(warning, facts.now)).collect()
 }
 
 fn text(Warning { by, reason, message, count, at, .. }: &Warning, now: Timestamp) -> String {
