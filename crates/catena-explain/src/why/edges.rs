@@ -193,10 +193,8 @@ pub fn terminating_kind(node: &Node) -> Option<&str> {
 pub fn namespace_of_backup(node: &Node) -> Option<Identity> {
     let report = protection::report(&node.object.metadata);
     let is_refused = matches!(report["reason"].as_str(), Some("Forbidden" | "NamespaceTerminating"));
-    if node.deleted.is_none() || !is_refused {
-        return None;
-    }
-    let (_, rest) = report["message"].as_str()?.split_once("the namespace \"")?;
+    let message = report["message"].as_str().filter(|_| node.deleted.is_some() && is_refused)?;
+    let (_, rest) = message.split_once("the namespace \"")?;
     Some(Identity::new("v1", "Namespace", None, rest.split_once('"')?.0))
 }
 

@@ -19,6 +19,8 @@ const RECOVERY: SignedDuration = SignedDuration::from_mins(10);
 pub fn own(node: &Node, facts: &Facts) -> Cause {
     let unwell = objects::complaint(node).map(|health| Node { health, ..node.clone() });
     let node = unwell.as_ref().unwrap_or(node);
+    let blamed = |cause: Cause| admission::blamed(cause, node, facts);
+    let said = || words(node, facts);
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") if is_overlooked(node, facts) => {
             let scheduler = text(&node.object, "/spec/schedulerName").unwrap_or("default-scheduler");
@@ -29,12 +31,10 @@ pub fn own(node: &Node, facts: &Facts) -> Cause {
             cause.in_case(variant, &[("{scheduler}", scheduler)])
         }
         ("", "Pod") if edges::needs_nodes(node) => placement::unschedulable(node, facts),
-        ("", "Pod") if node.health.state == State::Failed => {
-            failed::among_others(words(node, facts), node, facts)
-        }
+        ("", "Pod") if node.health.state == State::Failed => failed::among_others(said(), node, facts),
         ("", "PersistentVolumeClaim") => placement::unbound_claim(node, facts),
-        ("", "Node") => placement::node_trouble(node).unwrap_or_else(|| words(node, facts)),
-        _ => words(node, facts),
+        ("", "Node") => placement::node_trouble(node).unwrap_or_else(said),
+        _ => said(),
     }
 }
 

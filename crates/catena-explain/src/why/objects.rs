@@ -267,12 +267,9 @@ pub fn unhealthy_children<'n>(node: &'n Node, facts: &Facts) -> impl Iterator<It
         State::Unreported | State::Moving => 1,
         _ => 2,
     };
-    let mut children: Vec<&Node> = node
-        .children
-        .iter()
-        .filter(|child| !is_command(child) && !failed::is_replaced(child, node, facts))
-        .filter(|child| !is_well(child, facts))
-        .collect();
+    let counts = |child: &&Node| !is_command(child) && !failed::is_replaced(child, node, facts);
+    let children = node.children.iter().filter(counts);
+    let mut children: Vec<&Node> = children.filter(|child| !is_well(child, facts)).collect();
     children.sort_by_key(rank);
     children.into_iter()
 }

@@ -114,11 +114,9 @@ fn selects(pod: &Node, node: &Node) -> bool {
 
 /// The key of the first taint of a node that keeps a pod away.
 fn untolerated(pod: &Node, node: &Node) -> Option<String> {
-    let keeps_away = |taint: &&Value| taint["effect"] != "PreferNoSchedule";
-    let is_tolerated = |taint: &&Value| {
-        list(&pod.object, "/spec/tolerations").any(|toleration| tolerates(toleration, taint))
-    };
-    let taint = list(&node.object, "/spec/taints").filter(keeps_away).find(|taint| !is_tolerated(taint))?;
+    let is_tolerated = |taint: &Value| list(&pod.object, "/spec/tolerations").any(|by| tolerates(by, taint));
+    let keeps_away = |taint: &&Value| taint["effect"] != "PreferNoSchedule" && !is_tolerated(taint);
+    let taint = list(&node.object, "/spec/taints").find(keeps_away)?;
     Some(taint["key"].as_str().unwrap_or_default().to_owned())
 }
 
