@@ -93,7 +93,7 @@ fn remarks(facts: &Facts, finding: Option<&Finding>) -> Vec<String> {
         remarks.extend(command::overlooked(facts));
         remarks.extend(rolled_back.map(|message| format!("it was rolled back: {message}")));
         if asked.health.state != State::Done {
-            remarks.extend(own_words(asked));
+            remarks.extend(objects::own_words(asked));
             remarks.extend(warnings::newest(asked, facts));
         }
     }
@@ -136,16 +136,9 @@ fn about_cause(finding: &Finding, facts: &Facts, is_paused: bool) -> Vec<String>
         path.last().filter(|leaf| leaf.identity == cause.object && leaf.identity.group().contains('.'));
     let told = [&cause.reason, &cause.message];
     let is_told = |words: &String| told.iter().any(|told| !told.is_empty() && words.ends_with(*told));
-    let words = leaf.into_iter().flat_map(|leaf| own_words(leaf)).filter(|words| !is_told(words));
+    let words = leaf.into_iter().flat_map(|leaf| objects::own_words(leaf)).filter(|words| !is_told(words));
     remarks.extend(words.map(|words| format!("{}: {words}", words::name_beside(&cause.object, asked))));
     remarks
-}
-
-/// What an object says of itself in words that only its project knows; beside its readiness, what speaks against it.
-fn own_words(node: &Node) -> Vec<String> {
-    let states = objects::states_told(node);
-    let states = states.filter(|state| node.health.state != State::Ready || objects::is_bad(state));
-    objects::conditions_told(node).chain(states).collect()
 }
 
 /// The condition of an object that stays on an older revision than its spec asks for.
@@ -174,11 +167,10 @@ fn at_rest(node: &Node) -> Vec<String> {
 fn unanswered(service: &Node) -> Option<String> {
     let selector = labels_at(&service.object, "/spec/selector")?;
     let is_ready = |endpoint: &Value| endpoint.pointer("/conditions/ready") != Some(&false.into());
-    let is_empty = |slice: &Node| !list(&slice.object, "/endpoints").any(is_ready);
     let mut slices =
         service.children.iter().filter(|child| child.identity.kind == "EndpointSlice").peekable();
     slices.peek()?;
-    if !slices.all(is_empty) {
+    if slices.flat_map(|slice| list(&slice.object, "/endpoints")).any(is_ready) {
         return None;
     }
     let advice = format!("`kubectl{{namespace}} get pods --selector {selector}` lists those that have them");

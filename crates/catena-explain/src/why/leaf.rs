@@ -176,7 +176,7 @@ fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
 }
 
 fn cannot_start(container: &Value) -> bool {
-    let waits_for = container.pointer("/state/waiting/reason").and_then(Value::as_str).unwrap_or_default();
+    let waits_for = container["state"]["waiting"]["reason"].as_str().unwrap_or_default();
     !matches!(waits_for, "" | "ContainerCreating" | "PodInitializing")
 }
 

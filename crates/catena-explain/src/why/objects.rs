@@ -93,7 +93,7 @@ const OPEN: [&str; 3] = ["pending", "processing", "waiting"];
 const GOOD: [&str; 3] = ["AbleToScale", "Healthy", "ScalingActive"];
 
 /// Whether some words mean nothing good.
-pub fn is_bad(words: &str) -> bool {
+fn is_bad(words: &str) -> bool {
     let words = words.to_lowercase();
     BAD.iter().any(|bad| words.contains(bad))
 }
@@ -107,13 +107,6 @@ fn states(node: &Node) -> impl Iterator<Item = ((String, &str), Option<(String, 
         };
         Some((find(word)?, REASONS.iter().find_map(find)))
     })
-}
-
-/// The same in words, as far as its health has not told it.
-pub fn states_told(node: &Node) -> impl Iterator<Item = String> {
-    let told = states(node).flat_map(|(state, reason)| std::iter::once(state).chain(reason));
-    let told = told.filter(|(_, text)| *text != node.health.reason && *text != node.health.message);
-    told.map(|(field, text)| format!("its status.{field} is {text}"))
 }
 
 /// The report of an object that it is not well, where its kind has no usual word for readiness.
@@ -150,6 +143,15 @@ pub fn conditions_told(node: &Node) -> impl Iterator<Item = String> {
         let words = [found.reason, found.message].into_iter().filter(|words| !words.is_empty());
         format!("it reports {} {}: {}", found.type_, found.status, words.collect::<Vec<_>>().join(", "))
     })
+}
+
+/// What an object says of itself in words that only its project knows, as far as its health has not told it; beside its readiness,
+/// what speaks against it.
+pub fn own_words(node: &Node) -> impl Iterator<Item = String> {
+    let told = states(node).flat_map(|(state, reason)| std::iter::once(state).chain(reason));
+    let told = told.filter(|(_, text)| *text != node.health.reason && *text != node.health.message);
+    let told = told.map(|(field, text)| format!("its status.{field} is {text}"));
+    conditions_told(node).chain(told.filter(|words| node.health.state != State::Ready || is_bad(words)))
 }
 
 /// Whether an object is a command: one of ours, or one with a report of command-binder or of command-runner. A `targetRef`

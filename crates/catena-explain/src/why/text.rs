@@ -12,11 +12,10 @@ pub const MAX_NAMED: usize = 3;
 
 /// The sentence for an object without a finding.
 pub fn well(node: &Node) -> String {
-    let serving = serving(node);
     match node.health.state {
         State::Done => format!("{} has succeeded.", node.identity),
         State::Present => format!("{} exists; its kind does not report whether it is ready.", node.identity),
-        _ => format!("{} is ready{serving}.", node.identity),
+        _ => format!("{} is ready{}.", node.identity, serving(node)),
     }
 }
 
