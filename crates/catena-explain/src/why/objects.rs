@@ -254,8 +254,10 @@ pub fn has_unhealthy_dependents(node: &Node) -> bool {
     let is_open = |child: &Node| match child.health.state {
         State::Ready | State::Done | State::Failed | State::Terminating => false,
         // A Job of a schedule runs for a time.
-        State::Moving => child.identity.group() != "batch",
-        State::Unreported | State::Stuck => true,
+        State::Moving if child.identity.group() == "batch" => {
+            child.children.iter().any(|pod| pod.health.state == State::Stuck)
+        }
+        State::Moving | State::Unreported | State::Stuck => true,
         State::Present => complaint(child).is_some() || has_unhealthy_dependents(child),
     };
     node.health.state == State::Present

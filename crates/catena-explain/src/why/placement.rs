@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use catena_api::keys;
 use catena_cluster::{Health, Identity, State, condition, list, text};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
@@ -168,6 +169,7 @@ pub fn remarks(facts: &Facts) -> Vec<String> {
 pub fn hangs(pod: &Node, now: Timestamp) -> bool {
     let grace = SignedDuration::from_secs(pod.object.metadata.deletion_grace_period_seconds.unwrap_or(0));
     pod.deleted.is_some_and(|since| now.duration_since(since) > grace.saturating_add(END_DELAY))
+        && !pod.finalizers.iter().any(|finalizer| finalizer.name == keys::BACKUP_FINALIZER)
 }
 
 /// The annotation of the scheduler on a claim whose pod has a node.

@@ -113,12 +113,11 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
     if objects::is_well(node, facts) {
         // A Job of a schedule runs for a time: only what keeps its pod from running is news.
         let runs = |pod: &Node| text(&pod.object, "/status/phase") == Some("Running");
-        let is_stuck = |pod: &Node| pod.health.state == State::Stuck;
-        let is_held_up = |below: &Node| {
+        let is_starting = |below: &Node| {
             let is_job = below.identity.group() == "batch" && below.health.state == State::Moving;
-            is_job && (below.children.iter().any(is_stuck) || !below.children.iter().any(runs))
+            is_job && !below.children.iter().any(runs)
         };
-        let has_jobs = |child: &&Node| child.all().any(is_held_up);
+        let has_jobs = |child: &&Node| child.all().any(is_starting);
         let jobs = node.children.iter().filter(|_| node.health.state == State::Present).filter(has_jobs);
         return Step { only_obstacles: true, ..Step::to(jobs, None) };
     }
