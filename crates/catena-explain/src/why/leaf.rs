@@ -19,7 +19,6 @@ const RECOVERY: SignedDuration = SignedDuration::from_mins(10);
 pub fn own(node: &Node, facts: &Facts) -> Cause {
     let unwell = objects::complaint(node).map(|health| Node { health, ..node.clone() });
     let node = unwell.as_ref().unwrap_or(node);
-    let blamed = |cause: Cause| admission::blamed(cause, node, facts);
     let said = || words(node, facts);
     match (node.identity.group(), node.identity.kind.as_str()) {
         ("", "Pod") if is_overlooked(node, facts) => {

@@ -186,14 +186,18 @@ pub fn has_node(claim: &Node) -> bool {
     claim.object.annotations().contains_key(SELECTED_NODE)
 }
 
-/// Whether an object is a claim that waits for a volume which nobody makes for it.
+/// Whether an object is a claim that waits for a volume.
+pub fn is_unbound(claim: &Node) -> bool {
+    claim.identity.kind == "PersistentVolumeClaim" && claim.health.state == State::Moving
+}
+
+/// Whether it waits for one that nobody makes for it.
 pub fn waits_for_somebody(claim: &Node, related: &Related) -> bool {
     let is_by_hand = |class: Identity| {
         let class = related.find(&class);
         class.is_some_and(|class| text(&class.object, "/provisioner") == Some(NO_PROVISIONER))
     };
-    let is_unbound = claim.identity.kind == "PersistentVolumeClaim" && claim.health.state == State::Moving;
-    is_unbound && edges::class_of(claim).is_none_or(is_by_hand)
+    is_unbound(claim) && edges::class_of(claim).is_none_or(is_by_hand)
 }
 
 /// Why a claim has no volume. Its class exists, if it could be looked for.
