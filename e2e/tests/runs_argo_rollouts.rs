@@ -68,7 +68,9 @@ async fn is_seen_to_honour_the_contract() -> Result<()> {
     let values = child_example("rollout")?;
     let template = values["templates"]["default"].as_str().context("a template")?;
     let template = template.replace("{{ name }}", "web").replace("{{ parameters.image }}", &image());
-    let template: Value = serde_saphyr::from_str(&template)?;
+    let mut template: Value = serde_saphyr::from_str(&template)?;
+    // A pod that starts at once serves before anybody can report that it does not.
+    template["spec"]["template"]["metadata"]["annotations"] = json!({"catena.dev/starts-after": "1s"});
     let template = File::with("rollout", &template)?;
     let values = checkout().join("examples/children/rollout.yaml");
     let shipped = ["--values", values.to_str().context("the checkout is no text")?];

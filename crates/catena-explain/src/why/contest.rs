@@ -73,7 +73,10 @@ fn alternating(node: &Node, now: Timestamp) -> Option<Cause> {
         let is_new = entry.time.as_ref().is_some_and(|at| is_recent(&at.0));
         is_new && entry.subresource.is_none() && owns(entry, "f:spec")
     });
-    let by = writers.filter_map(|entry| entry.manager.as_deref()).collect::<Vec<_>>().join(" or ");
+    let mut writers: Vec<_> = writers.collect();
+    let latest = writers.iter().filter_map(|entry| entry.time.as_ref()).max().cloned();
+    writers.retain(|entry| entry.time == latest);
+    let by = writers.iter().filter_map(|entry| entry.manager.as_deref()).collect::<Vec<_>>().join(" or ");
     let by = if by.is_empty() { "somebody" } else { &by };
     let [former, last, gap] = [former.to_string(), last.to_string(), duration(gap)];
     let names = [("{former}", &*former), ("{last}", &last), ("{gap}", &gap), ("{by}", by)];

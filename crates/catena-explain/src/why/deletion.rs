@@ -19,6 +19,8 @@ const MAX_REMARKS: usize = 3;
 const OF_NAMESPACES: &str = "Namespace";
 /// The one of its contents.
 const CONTENTS: &str = "NamespaceContentRemaining";
+/// The one of contents that do not go.
+const FAILING: &str = "NamespaceDeletionContentFailure";
 /// The one of an API whose kinds cannot be listed.
 const DISCOVERY: &str = "NamespaceDeletionDiscoveryFailure";
 
@@ -216,9 +218,18 @@ pub fn resources_left(container: &Node) -> Vec<String> {
         return vec![container.identity.name.clone()];
     }
     let said = messages(container, CONTENTS);
-    let Some((_, list)) = said.split_once(": ") else { return Vec::new() };
-    let names = list.split(", ").filter_map(|item| item.split(" has ").next());
-    names.map(|name| name.trim_end_matches('.').to_owned()).collect()
+    let list = said.split_once(": ").map_or("", |(_, list)| list);
+    let names = list.split(", ").filter_map(|item| Some(item.split_once(" has ")?.0));
+    let names = names.map(|name| name.trim_end_matches('.').to_owned());
+    // Another condition of it says `… for gvr: apps/v1, Resource=deployments`.
+    let failing = messages(container, FAILING);
+    let failed = failing.split("for gvr: ").skip(1).filter_map(|part| {
+        let (version, rest) = part.split_once(", Resource=")?;
+        let resource: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        Some(if group.is_empty() { resource } else { format!("{resource}.{group}") })
+    });
+    names.chain(failed).collect()
 }
 
 /// The contents that a deleted namespace or definition waits for, as its own conditions report them.

@@ -2,7 +2,7 @@
 //! Pure; `read` reads them.
 
 use catena_api::keys;
-use catena_cluster::{Identity, State, list, protection, text};
+use catena_cluster::{Identity, State, conditions, list, protection, text};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -94,8 +94,11 @@ fn missing(edge: Edge, to: &Identity, node: &Node, facts: &Facts) -> Option<Caus
     let of_claim = |cause: Cause| cause.message(warnings::message(node, facts)).since(node.created);
     Some(match edge {
         Edge::Node => {
-            let gone = Cause::with(&node.identity, "NodeGone");
-            of_pod(gone.in_case("missing node", &[("{node}", &to.to_string())]))
+            // Neither a scheduler nor a kubelet has seen it.
+            let is_named =
+                conditions(&node.object).is_empty() && text(&node.object, "/status/startTime").is_none();
+            let case = if is_named { "unknown node" } else { "missing node" };
+            of_pod(Cause::with(&node.identity, "NodeGone").in_case(case, &[("{node}", &to.to_string())]))
         }
         Edge::Claim => of_pod(Cause::with(to, "ClaimMissing")),
         Edge::Volume if to.kind == "StorageClass" => of_claim(Cause::with(to, "ClassMissing")),

@@ -1,10 +1,10 @@
 //! Pods that have ended and do not serve again: whether they tell why their successors do not serve.
 
-use catena_cluster::State;
+use catena_cluster::{State, containers};
 use catena_terminal::age;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Cause, Facts, edges, leaf, objects};
+use super::{Cause, Facts, edges, leaf, objects, text::MAX_NAMED};
 use crate::Node;
 
 /// How long a pod that failed tells something of those after it: as long as the controller of a `DaemonSet` waits at most.
@@ -58,9 +58,27 @@ pub fn among_others(mut cause: Cause, pod: &Node, facts: &Facts) -> Cause {
     Cause { is_progress: false, ..cause.clone().in_case("failed again", &names) }
 }
 
+/// Pods that serve at this moment, and whose container has ended again and again until just now.
+fn restarted(facts: &Facts) -> impl Iterator<Item = String> {
+    let serving = facts.asked.all().filter(|pod| pod.identity.kind == "Pod");
+    let serving = serving.filter(|pod| pod.health.state == State::Ready);
+    let told = serving.filter_map(|pod| {
+        containers(&pod.object).find_map(|container| {
+            let ended = &container["lastState"]["terminated"];
+            let at: Timestamp = ended["finishedAt"].as_str()?.parse().ok()?;
+            let (times, reason) = (container["restartCount"].as_i64()?, ended["reason"].as_str()?);
+            let is_news = times > 2 && facts.now.duration_since(at) < leaf::RECOVERY;
+            let ago = age(facts.now, at);
+            is_news
+                .then(|| format!("{} was restarted {times} times, last {ago} ago ({reason})", pod.identity))
+        })
+    });
+    told.take(MAX_NAMED)
+}
+
 /// Pods that fail again and again, also while others serve.
 pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> impl Iterator<Item = String> {
-    facts.asked.all().filter_map(move |owner| {
+    let failed = facts.asked.all().filter_map(move |owner| {
         let is_one = |pod: &&Node| pod.identity.kind == "Pod" && pod.health.state == State::Failed;
         let failed = owner.children.iter().filter(is_one).filter(|pod| is_recent(pod, facts));
         let last = failed.max_by_key(|pod| ended(pod))?;
@@ -68,5 +86,6 @@ pub fn remarks(facts: &Facts, cause: Option<&Cause>) -> impl Iterator<Item = Str
         let Cause { object, reason, meaning, message, .. } = leaf::own(last, facts);
         let (since, message) = (age(facts.now, ended(last)?), message.trim_end_matches(['.', ' ']));
         Some(format!("{object} {meaning} ({reason} {since} ago): {message}"))
-    })
+    });
+    failed.chain(restarted(facts))
 }

@@ -13,7 +13,7 @@ const SCHEDULING_GRACE: SignedDuration = SignedDuration::from_secs(30);
 const UNKNOWN_GRACE: SignedDuration = SignedDuration::from_mins(1);
 
 /// After this time, the kubelet restarts a container at once again.
-const RECOVERY: SignedDuration = SignedDuration::from_mins(10);
+pub const RECOVERY: SignedDuration = SignedDuration::from_mins(10);
 
 /// The cause at an object that is not well.
 pub fn own(node: &Node, facts: &Facts) -> Cause {
@@ -140,6 +140,13 @@ fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
     let first = |is_it: &dyn Fn(&Value) -> bool| containers(&pod.object).find(|container| is_it(container));
     let again = || first(&|container| fails_again(container, now));
     let Some(container) = first(&cannot_start).or_else(|| first(&has_failed)).or_else(again) else {
+        let unready = list("/status/containerStatuses").find(|container| container["ready"] == false);
+        if let Some(name) = unready.and_then(|container| container["name"].as_str())
+            && list("/spec/containers").count() > 1
+        {
+            cause.advice =
+                cause.advice.replace(" logs {name}", &format!(" logs {{name}} --container {name}"));
+        }
         let initializes = |container: &&Value| {
             let is_sidecar = spec_of(container).is_some_and(|spec| spec["restartPolicy"] == "Always");
             container["state"]["running"].is_object() && !(is_sidecar && container["started"] == true)

@@ -130,7 +130,9 @@ pub fn complaint(node: &Node) -> Option<Health> {
 
 /// The conditions that speak against an object, and, if its state says no more, those that are not true.
 pub fn conditions_told(node: &Node) -> impl Iterator<Item = String> {
-    let says_no_more = matches!(node.health.state, State::Present | State::Terminating);
+    let Health { state, message, .. } = &node.health;
+    let says_no_more =
+        matches!(state, State::Present | State::Terminating) || message.is_empty() && !state.is_healthy();
     let mut told = HashSet::new();
     let is_news = move |found: &Condition| {
         let speaks_against = if found.status == "True" { is_bad(&found.type_) } else { says_no_more };

@@ -23,8 +23,8 @@ const TERMS: &str =
     "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 /// The end of several remedies.
 const ADD_NODE: &str = ", or add a node";
-/// The beginning of the taints that Kubernetes sets on nodes with a trouble, and removes with it.
-const SICK: &str = "node.kubernetes.io/";
+/// The beginnings of the taints that Kubernetes sets on nodes with a trouble, and removes with it.
+const SICK: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
 
 /// Why a pod fits on no node.
 pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
@@ -37,18 +37,24 @@ pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
     if remedies.iter().any(|remedy| remedy.contains('{')) {
         for node in nodes.iter().filter(|node| selects(pod, node)) {
             let name = node.identity.name.as_str();
-            if node.object.data["spec"]["unschedulable"] == true {
+            // It may be cordoned for its trouble.
+            if let Some(trouble) = node_trouble(node) {
+                sick.push(name);
+                closed.push(format!("{name} is not ready ({})", trouble.reason));
+            } else if node.object.data["spec"]["unschedulable"] == true {
                 cordoned.push(name);
                 closed.push(format!("{name} is cordoned"));
             } else if let Some(taint) = untolerated(pod, node) {
-                if taint.starts_with(SICK) { &mut sick } else { &mut tainted }.push(name);
+                let is_sick = SICK.iter().any(|of| taint.starts_with(of));
+                if is_sick { &mut sick } else { &mut tainted }.push(name);
                 closed.push(format!("{name} has the taint {taint}"));
             }
         }
     }
     if nodes.is_empty() {
         cordoned.push("NODE");
-        if obstacles.contains(SICK) { &mut sick } else { &mut tainted }.push("NODE");
+        let is_sick = SICK.iter().any(|of| obstacles.contains(of));
+        if is_sick { &mut sick } else { &mut tainted }.push("NODE");
     }
     let cause = Cause::with(&pod.identity, &pod.health.reason);
     let said = if obstacles.is_empty() { String::new() } else { format!(": {obstacles}") };
@@ -221,6 +227,7 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
             && of("/spec/persistentVolumeReclaimPolicy") == Some("Retain")
             && of("/spec/claimRef/namespace") == claim.identity.namespace.as_deref()
             && of("/spec/claimRef/name") == Some(&claim.identity.name)
+            && edges::class_of(volume) == edges::class_of(claim)
     };
     let by_hand = |reason: &str, variant: &str, class: &str| {
         let Some(kept) = facts.surroundings.related.volumes.iter().find(is_released) else {

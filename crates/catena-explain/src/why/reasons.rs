@@ -15,6 +15,10 @@ static TABLE: LazyLock<BTreeMap<String, Vec<Row>>> =
 const BINDING: &str = "binding";
 /// The part with the words of cases, which are no reasons.
 const CASES: &str = "cases";
+/// What stands before the words of a container in the message about its pod.
+const CONTAINER_SAYS: &str = ", and said: ";
+/// Words of the kernel that a container's message may have.
+const EXEC_FORMAT: &str = "exec format error";
 /// Reasons that Kubernetes or this plugin gives to workloads.
 const WORKLOAD_REASONS: [&str; 6] =
     ["FailedCreate", "Paused", "ProgressDeadlineExceeded", "Progressing", "Running", "Suspended"];
@@ -91,19 +95,28 @@ fn find<'r>(part: &'r [Row], reason: &str) -> Option<&'r Row> {
 /// The gatekeeper behind a refusal, and its name. A container may print the words of any, so that for a pod only the words of
 /// its kubelet count.
 pub fn gatekeeper(object: &Identity, message: &str) -> Option<(&'static Row, String)> {
-    let by_words = |of: &'static str| {
+    let by_words = |of: &'static str, message: &str| {
         part(of).iter().find_map(|row| {
             let name = row.says.iter().find_map(|words| named(words, message))?;
             Some((row, name.to_owned()))
         })
     };
+    let of_pods = || {
+        let of_kubelet = |line| match str::split_once(line, CONTAINER_SAYS) {
+            Some((told, said)) if !said.contains(EXEC_FORMAT) => told,
+            _ => line,
+        };
+        by_words("pods", &message.lines().map(of_kubelet).collect::<Vec<_>>().join("\n"))
+    };
     if (object.group(), object.kind.as_str()) == ("", "Pod") {
-        return by_words("pods");
+        return of_pods();
     }
     let by_field =
         || Some((describe("UnknownField")?, ApiError::unknown_fields(message).into_iter().next()?));
     let by_right = || is_missing_right(message).then(|| Some((describe("RightMissing")?, String::new())))?;
-    by_words("writes").or_else(|| by_words("pods")).or_else(by_field).or_else(by_right)
+    // Other projects may use the words of a kubelet for something else.
+    let of_pods = || of_pods().filter(|_| matches!(object.group(), keys::GROUP | "apps" | "batch"));
+    by_words("writes", message).or_else(of_pods).or_else(by_field).or_else(by_right)
 }
 
 /// The part of a message at NAME of these words; empty if they have no NAME. " … " stands for any words.

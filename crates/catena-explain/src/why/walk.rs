@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use catena_cluster::{Identity, State, text};
 
 use super::{
-    Cause, Facts, Finding, Step, command, contest, controllers, deletion, edges, leaf, objects, settings,
-    text::MAX_NAMED, unreported, updates,
+    Cause, Facts, Finding, Step, command, contest, controllers, deletion, edges, leaf, objects, placement,
+    settings, text::MAX_NAMED, unreported, updates,
 };
 use crate::Node;
 
@@ -132,7 +132,8 @@ fn neighbours<'n>(node: &'n Node, facts: &Facts<'n>) -> Step<'n> {
         return step;
     }
     step.ways.extend(objects::unhealthy_children(node, facts).map(|child| vec![child]));
-    step.ways.extend(objects::way_to(node, &objects::is_kept_pod));
+    let is_late = |pod: &Node| objects::is_kept_pod(pod) || placement::hangs(pod, facts.now);
+    step.ways.extend(objects::way_to(node, &is_late));
     step.own = step.own.or_else(|| own(node, facts));
     step
 }

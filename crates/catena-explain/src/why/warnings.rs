@@ -16,6 +16,8 @@ use crate::Node;
 const LEAD_TIME: SignedDuration = SignedDuration::from_mins(1);
 /// The API server records the times of writes in whole seconds.
 const RESOLUTION_OF_WRITES: SignedDuration = SignedDuration::from_secs(1);
+/// Reasons that explain nothing: on some nodes, each pod has the former, and the latter is also that of an audit.
+const HARMLESS: [&str; 2] = ["DNSConfigForming", "PolicyViolation"];
 /// Reasons of troubles that are over once a container of the pod has started, or its image is pulled.
 const OF_START: [&str; 3] = ["FailedAttachVolume", "FailedCreatePodSandBox", "FailedMount"];
 /// What a kubelet says of a volume for which it has waited, whatever keeps it.
@@ -30,6 +32,7 @@ pub fn current<'f>(node: &'f Node, facts: &'f Facts) -> impl Iterator<Item = &'f
     let lead = if node.health.state == State::Ready { SignedDuration::ZERO } else { LEAD_TIME };
     let is_current = move |warning: &&Warning| match warning.at {
         _ if warning.reason == "FailedScheduling" && edges::node_of(node).is_some() => false,
+        _ if HARMLESS.contains(&&*warning.reason) => false,
         _ if OF_START.contains(&&*warning.reason) && started.is_some() && warning.at <= started => false,
         Some(at) => {
             since.is_none_or(|since| since.duration_since(at) <= lead)

@@ -11,6 +11,7 @@ use super::{
 use crate::{
     grow,
     why::{
+        deletion::resources_left,
         explanation,
         facts::{Related, Surroundings, Warning},
         read::{alone, read_related},
@@ -723,6 +724,27 @@ async fn a_namespace_leads_to_the_pod_that_hangs_and_to_its_node() {
     surroundings.related.found.extend(alone(object("v1", "Node", "n1", None, body)));
     let told = ask_exactly("Namespace/shop", &[shop], &surroundings).sentence;
     assert!(told.starts_with("Namespace/shop is not gone: Node/n1 has stopped reporting"), "{told}");
+}
+
+#[test]
+fn contents_that_do_not_go_are_known_by_both_forms_of_their_conditions() {
+    let told = |type_: &str, message: &str| {
+        let conditions = [condition(type_, "True", "ContentDeletionFailed", message)];
+        let body = json!({"metadata": {"deletionTimestamp": THEN, "namespace": null}, "status": {"conditions": conditions}});
+        resources_left(&alone(object("v1", "Namespace", "shop", None, body)).unwrap())
+    };
+    let left = "Some resources are remaining: gadgets.example.com has 1 resource instances, pods. has 2 resource instances";
+    assert_eq!(told("NamespaceContentRemaining", left), ["gadgets.example.com", "pods"]);
+    let failing = |gvr: &str| {
+        format!(
+            "Failed to delete all resource types, 1 remaining: unexpected items still remain in namespace: shop for gvr: {gvr}"
+        )
+    };
+    assert_eq!(told("NamespaceDeletionContentFailure", &failing("/v1, Resource=pods")), ["pods"]);
+    assert_eq!(
+        told("NamespaceDeletionContentFailure", &failing("apps/v1, Resource=deployments")),
+        ["deployments.apps"]
+    );
 }
 
 #[test]

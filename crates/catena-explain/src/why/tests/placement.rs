@@ -51,7 +51,13 @@ fn unready() -> DynamicObject {
 
 fn leaving() -> DynamicObject {
     let metadata = json!({"deletionTimestamp": "2026-01-01T00:05:30Z", "deletionGracePeriodSeconds": 30});
-    object("v1", "Pod", "web-x", Some("BasicReplicaSet/web"), json!({"metadata": metadata}))
+    object(
+        "v1",
+        "Pod",
+        "web-x",
+        Some("BasicReplicaSet/web"),
+        json!({"metadata": metadata, "status": {"startTime": THEN}}),
+    )
 }
 
 /// A deployment with a pod, of which the statuses say nothing yet.
@@ -223,7 +229,7 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
         says(
             "0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }.",
             "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) had untolerated taint {node.kubernetes.io/disk-pressure: }; n2 has the taint node.kubernetes.io/disk-pressure (",
-            "have the node repaired, whose taint tells its trouble: kubectl describe node n2",
+            "have the node repaired, whose taints and conditions tell its trouble: kubectl describe node n2",
             vec![tainted("node.kubernetes.io/disk-pressure")],
         ),
         says(
@@ -266,7 +272,7 @@ fn each_obstacle_to_scheduling_has_an_advice_of_its_own() {
         says(
             "0/40 nodes are available: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s), 36 Insufficient cpu.",
             "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s), 36 Insufficient cpu (",
-            "request less; tolerate the taint in the pod template if the pods belong on such a node, see why it has the taint (kubectl describe node NODE), or add a node; let pods",
+            "request less; see why the node has the taint (kubectl describe node NODE), and tolerate the taint in the pod template only if the pods belong on such a node, or add a node; let pods",
             vec![],
         ),
     ]);
@@ -314,6 +320,31 @@ fn a_closed_node_that_the_pod_does_not_ask_for_is_no_remedy() {
 }
 
 const OF_SELECTOR: &str = "correct the node selector or the node affinity in the pod template (if it has none, an admission webhook added it), or label a node";
+
+#[test]
+fn a_node_that_is_cordoned_for_its_trouble_is_to_be_repaired() {
+    let objects = unschedulable("0/1 nodes are available: 1 node(s) were unschedulable.");
+    let told = |trouble: Option<Value>| {
+        let body = json!({"spec": {"unschedulable": true}, "status": {"conditions": trouble.into_iter().collect::<Vec<_>>()}});
+        ask(WEB, &objects, &with(vec![], vec![node("n1", body)], vec![])).root_cause.unwrap()
+    };
+    assert!(told(None).advice.contains("kubectl uncordon n1"), "{}", told(None).advice);
+    let sick = told(Some(condition("Ready", "False", "KubeletNotReady", "PLEG is not healthy")));
+    assert!(sick.meaning.ends_with("n1 is not ready (KubeletNotReady)"), "{}", sick.meaning);
+    assert!(
+        sick.advice.contains("kubectl describe node n1") && !sick.advice.contains("uncordon"),
+        "{}",
+        sick.advice
+    );
+}
+
+#[test]
+fn a_pod_that_names_a_node_that_never_was_is_to_name_another_one() {
+    let missing = Identity::new("v1", "Node", None, "n9");
+    let pod = on(pod("web-x", json!({"phase": "Pending"})), "n9");
+    let cause = ask(WEB, &chain(pod), &with(vec![], vec![], vec![missing])).root_cause.unwrap();
+    assert_eq!(cause.meaning, "names Node/n9 in its spec.nodeName, which does not exist");
+}
 
 #[test]
 fn the_volume_that_keeps_a_pod_from_all_nodes_is_named() {
@@ -367,13 +398,15 @@ fn nobody_is_told_to_tolerate_the_trouble_of_a_node() {
         let sick = advice(unnamed, &[&key]);
         assert_eq!(
             sick,
-            format!("have the node repaired, whose taint tells its trouble: kubectl describe node {name}")
+            format!(
+                "have the node repaired, whose taints and conditions tell its trouble: kubectl describe node {name}"
+            )
         );
         let named = unnamed.replace("taint(s)", &format!("taint {{{key}: }}"));
         assert!(!advice(&named, &[]).contains("tolerate"), "{}", advice(&named, &[]));
     }
     let both = advice(unnamed, &["node.kubernetes.io/not-ready", "dedicated"]);
-    assert!(both.contains("kubectl describe node not-ready; tolerate") && both.contains("node dedicated)"));
+    assert!(both.contains("kubectl describe node not-ready; see why") && both.contains("node dedicated),"));
 }
 
 /// Present schedulers name no taints, and count them also for nodes that the pod does not ask for.
@@ -404,7 +437,7 @@ fn only_closed_nodes_that_a_pod_selects_are_named() {
             objects,
             surroundings: with(vec![], nodes, vec![]),
             says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 1 node(s) were unschedulable, 2 node(s) had untolerated taint(s), 6 node(s) didn't match Pod's node affinity/selector; n1 is cordoned, n2 has the taint dedicated (",
-            advises: "tolerate the taint in the pod template if the pods belong on such a node, see why it has the taint (kubectl describe node n2), or add a node; let pods on the node again: kubectl uncordon n1",
+            advises: "see why the node has the taint (kubectl describe node n2), and tolerate the taint in the pod template only if the pods belong on such a node, or add a node; let pods on the node again: kubectl uncordon n1",
         },
         Scene {
             name: "without the right to read nodes",
@@ -412,7 +445,7 @@ fn only_closed_nodes_that_a_pod_selects_are_named() {
             objects: unschedulable("0/2 nodes are available: 2 node(s) had untolerated taint(s)."),
             surroundings: calm(),
             says: "BasicDeployment/web is not ready: Pod/web-x fits on no node: 2 node(s) had untolerated taint(s) (",
-            advises: "kubectl describe node NODE), or add a node",
+            advises: "kubectl describe node NODE), and tolerate the taint",
         },
     ]);
 }

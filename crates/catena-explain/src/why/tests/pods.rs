@@ -283,6 +283,7 @@ fn the_exit_code_of_a_crash_loop_is_told_in_words() {
         (137, "Error", "", "has a container that exits again and again, because a signal ends it"),
         (143, "Error", "", "has a container that exits again and again, because a signal ends it"),
         (1, "Error", "a child exited with exit code 137", "has a container that exits again and again"),
+        (1, "Error", "Liveness probe failed for backend db-2", "has a container that exits again and again"),
         (255, "Error", "exec /srv/web: exec format error", "has a program for another architecture"),
     ] {
         let ended = json!({"terminated": {"reason": reason, "exitCode": code, "message": said}});

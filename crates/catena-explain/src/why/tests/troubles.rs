@@ -47,6 +47,17 @@ fn pods_of_which_the_scheduler_says_something_else_are_counted_beside_the_cause(
     assert_eq!(answer.remarks, [told]);
 }
 
+/// It is well just now.
+#[test]
+fn a_pod_that_serves_between_two_crashes_is_noted() {
+    let ended =
+        json!({"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": "2026-01-01T00:09:35Z"}});
+    let mut pod = serving("web-x");
+    pod.data["status"]["containerStatuses"] = json!([{"name": "main", "ready": true, "restartCount": 41, "state": {"running": {}}, "lastState": ended}]);
+    let answer = ask(WEB, &[deployment(ready()), set(ready()), pod], &calm());
+    assert_eq!(answer.remarks, ["Pod/web-x was restarted 41 times, last 25s ago (OOMKilled)"]);
+}
+
 #[test]
 fn pods_that_fail_are_told_beside_a_quota() {
     let blocked =

@@ -40,16 +40,18 @@ fn by_hand() -> Surroundings {
 }
 
 fn volumes() -> Vec<Node> {
-    let volume = |name: &str, claim: &str, phase: &str| {
+    let volume = |name: &str, class: &str, claim: &str, phase: &str| {
         let of = json!({"namespace": "shop", "name": claim});
-        let spec = json!({"claimRef": of, "persistentVolumeReclaimPolicy": "Retain"});
+        let spec =
+            json!({"claimRef": of, "persistentVolumeReclaimPolicy": "Retain", "storageClassName": class});
         let body = json!({"spec": spec, "status": {"phase": phase}});
         alone(wide("v1", "PersistentVolume", name, body)).unwrap()
     };
     vec![
-        volume("pv-1", "data", "Bound"),
-        volume("pv-2", "other", "Released"),
-        volume("pv-rel", "data", "Released"),
+        volume("pv-1", "fast", "data", "Bound"),
+        volume("pv-2", "fast", "other", "Released"),
+        volume("pv-3", "slow", "data", "Released"),
+        volume("pv-rel", "fast", "data", "Released"),
     ]
 }
 

@@ -53,6 +53,20 @@ fn an_unreported_object_is_shown_with_its_newest_warnings() {
 }
 
 #[test]
+fn a_warning_that_each_pod_of_a_node_has_explains_none() {
+    let dns = Warning {
+        about: "Pod/web-x".into(),
+        reason: "DNSConfigForming".into(),
+        message: "Nameserver limits were exceeded".into(),
+        at: THEN.parse().ok(),
+        ..Warning::default()
+    };
+    let objects = blocked_by_pod(waiting("web-x", "ContainerCreating", ""), "Starting");
+    let answer = ask(WEB, &objects, &Surroundings { warnings: vec![dns], ..calm() });
+    assert!(!answer.root_cause.unwrap().message.contains("Nameserver"), "{}", answer.sentence);
+}
+
+#[test]
 fn a_message_of_the_status_is_not_repeated() {
     let behind = deployment(json!({"metadata": {"generation": 2}, "status": {"observedGeneration": 1}}));
     insta::assert_snapshot!(explained(WEB, &[behind], &warned(WEB, &[("Denied", "no room")])));
