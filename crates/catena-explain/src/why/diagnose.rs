@@ -153,6 +153,7 @@ fn at_rest(node: &Node) -> Vec<String> {
         ("suspend", true.into(), NOTHING_NEW),
         ("unschedulable", true.into(), "it takes no new pods, except those that tolerate it"),
         ("replicas", 0.into(), "it runs nothing until that is changed"),
+        ("parallelism", 0.into(), "it runs nothing until that is changed"),
     ];
     let set = effects.into_iter().filter(|(field, value, _)| node.object.data["spec"][field] == *value);
     let set = set.map(|(field, value, effect)| format!("its spec.{field} is {value}: {effect}"));

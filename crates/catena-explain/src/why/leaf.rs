@@ -95,7 +95,12 @@ fn words(node: &Node, facts: &Facts) -> Cause {
         }
         (cause.advice, cause.is_progress) = (String::new(), false);
     }
-    let usual = if warning.is_some() { "UnknownReason" } else { usual(node, facts) };
+    // That of a reason which nobody describes: progress has only to be waited for.
+    let usual = match node.identity.kind.as_str() {
+        _ if warning.is_none() && goes_on(node, facts) => "UnderWay",
+        "Pod" => "UnknownPodReason",
+        _ => "UnknownReason",
+    };
     if let Some(row) = reasons::describe(usual).filter(|_| cause.advice.is_empty()) {
         (cause.advice, cause.is_progress) = (row.remedy.clone(), row.is_progress);
     }
@@ -107,9 +112,9 @@ fn is_own_failure(ended: &Value) -> bool {
     ended["exitCode"].as_i64().is_some_and(|code| !matches!(code, 0 | 137 | 143))
 }
 
-/// The reason whose advice is given for one that nobody describes: progress has only to be waited for.
-fn usual(node: &Node, facts: &Facts) -> &'static str {
-    let goes_on = |child: &Node| match child.health.state {
+/// Whether an object makes progress, as far as is known.
+fn goes_on(node: &Node, facts: &Facts) -> bool {
+    let may_help = |child: &Node| match child.health.state {
         // Its pods may be ready, and not for long enough.
         State::Ready => node.identity.group() == "apps",
         State::Done | State::Failed => false,
@@ -117,7 +122,7 @@ fn usual(node: &Node, facts: &Facts) -> &'static str {
         State::Present => child.identity.group() == node.identity.group(),
         _ => true,
     };
-    let is_alone = !node.children.iter().any(goes_on);
+    let is_alone = !node.children.iter().any(may_help);
     let is_reconciling = condition(&node.object, "Reconciling").is_some_and(|found| found.status == "True");
     let is_new = node.health.since.is_none_or(|since| facts.now.duration_since(since) <= UNKNOWN_GRACE);
     let reports_failure = conditions(&node.object).iter().any(|found| match found.status.as_str() {
@@ -125,8 +130,7 @@ fn usual(node: &Node, facts: &Facts) -> &'static str {
         "Unknown" => !found.message.is_empty() && !is_reconciling && !is_new,
         status => status != "True",
     });
-    let goes_on = node.health.state == State::Moving && !(reports_failure && is_alone);
-    if goes_on { "UnderWay" } else { "UnknownReason" }
+    node.health.state == State::Moving && !(reports_failure && is_alone)
 }
 
 /// The cause that a pod reports, with the container that keeps it from serving: its name where a pod has several, the memory limit
