@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     Answer, Cause, Evidence, Facts, Finding, NOT_RUNNING, command, contest, deletion, edges, failed, objects,
-    placement, settings, text as words, unreported, updates, walk, warnings,
+    placement, settings, text as words, troubles, unreported, updates, walk, warnings,
 };
 use crate::{Node, dependents::labels_at};
 
@@ -131,7 +131,7 @@ fn about_cause(finding: &Finding, facts: &Facts, is_paused: bool) -> Vec<String>
     });
     let mut remarks: Vec<_> = held.map(|node| not_the_spec(&node.identity)).collect();
     remarks.extend(path.iter().flat_map(|node| deletion::other_holders(node, cause, asked)));
-    remarks.extend(walk::other_troubles(finding, facts));
+    remarks.extend(troubles::others(finding, facts));
     let leaf =
         path.last().filter(|leaf| leaf.identity == cause.object && leaf.identity.group().contains('.'));
     let told = [&cause.reason, &cause.message];

@@ -23,6 +23,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod text;
+mod troubles;
 mod unreported;
 mod updates;
 mod walk;
