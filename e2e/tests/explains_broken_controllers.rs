@@ -39,7 +39,7 @@ async fn a_template_that_only_refused_settings_bring_leads_to_them() -> Result<(
     let mut database = deployment("db", 1);
     database.spec.template = "db".into();
     namespace.create(&database).await?;
-    let says = "BasicDeployment/db is not ready: ConfigMap/basic-deployment-controller brings its template \"db\", but basic-deployment-controller does not take its newer settings";
+    let says = "BasicDeployment/db is not ready: ConfigMap/basic-deployment-controller in namespace catena-system brings its template \"db\", but basic-deployment-controller does not take its newer settings";
     until_says(2 * WAIT_TIMEOUT, &namespace.name, "db", says).await;
     namespace.create(&deployment("web", 0)).await?;
     let well = until_says(WAIT_TIMEOUT, &namespace.name, "web", "BasicDeployment/web is ready").await;
