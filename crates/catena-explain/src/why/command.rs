@@ -82,7 +82,9 @@ fn foreign(node: &Node, facts: &Facts) -> Option<Cause> {
     let down = is_overlooked.then(|| facts.not_running(&node.identity, BINDER)).flatten();
     down.or_else(|| {
         let warning = warnings::current(node, facts).find(|warning| warning.by == BINDER)?;
-        Some(not_bound(node, &warning.reason).message(&warning.message).since(warning.since))
+        let refused = Cause::refused(&node.identity, &warning.reason, &warning.message);
+        let cause = refused.unwrap_or_else(|| not_bound(node, &warning.reason));
+        Some(cause.message(&warning.message).since(warning.since))
     })
 }
 

@@ -5,7 +5,7 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::scene::*;
-use crate::why::facts::Surroundings;
+use crate::why::facts::{Surroundings, Warning};
 
 const LATE: &str = "2026-01-01T00:09:00Z";
 
@@ -49,6 +49,23 @@ fn a_command_that_was_not_bound_in_time_tells_why() {
     assert!(cause.message.ends_with(message), "{}", cause.message);
     assert!(cause.advice.starts_with("create the target"), "{}", cause.advice);
     assert!(cause.advice.ends_with("; then issue the command again"), "{}", cause.advice);
+}
+
+#[test]
+fn a_right_that_the_binder_lacks_is_told_as_such() {
+    let said = "BasicDeployment \"web\" cannot be read: basicdeployments.catena.dev \"web\" is forbidden: User \"system:serviceaccount:catena-system:command-binder\" cannot get resource \"basicdeployments\" in API group \"catena.dev\" in the namespace \"shop\"";
+    let about = ASKED.to_owned();
+    let warning = Warning {
+        about,
+        by: "command-binder".into(),
+        reason: "Forbidden".into(),
+        message: said.into(),
+        at: LATE.parse().ok(),
+        ..Warning::default()
+    };
+    let surroundings = Surroundings { warnings: vec![warning], ..calm() };
+    let cause = ask_exactly(ASKED, &[command("r2", false, json!({}))], &surroundings).root_cause.unwrap();
+    assert!(cause.meaning.starts_with("has a controller that lacks a right"), "{cause:?}");
 }
 
 #[test]
