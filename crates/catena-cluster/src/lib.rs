@@ -31,10 +31,10 @@ pub use self::{
     },
     lost::{LostField, default_of, lost},
     object::{
-        Identity, ObjectName, condition, conditions, created, deleted, first_owner, last_write, list, number,
-        run_record, text,
+        Identity, ObjectName, condition, conditions, created, deleted, first_owner, last_seen, last_write,
+        list, number, run_record, text,
     },
     pages::{PAGE_SIZE, Pages},
-    pods::{containers, last_run, last_words, shortened},
+    pods::{CONTAINER_SAYS, containers, last_run, last_words, shortened},
     target::{BASIC_DEPLOYMENTS, ObjectArgument, Target},
 };

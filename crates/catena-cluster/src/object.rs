@@ -5,8 +5,9 @@ use std::fmt;
 use catena_api::{command, keys};
 use catena_terminal::sanitized;
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
-    Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference,
+use k8s_openapi::{
+    api::core::v1::Event,
+    apimachinery::pkg::apis::meta::v1::{Condition, ManagedFieldsEntry, ObjectMeta, OwnerReference},
 };
 use kube::core::DynamicObject;
 use serde::{Deserialize, Serialize};
@@ -173,6 +174,15 @@ fn of_value(value: &Value) -> Option<Condition> {
 pub fn last_write(metadata: &ObjectMeta, is: impl Fn(&ManagedFieldsEntry) -> bool) -> Option<Timestamp> {
     let writes = metadata.managed_fields.iter().flatten().filter(|entry| is(entry));
     writes.filter_map(|entry| entry.time.as_ref()).map(|time| time.0).max()
+}
+
+/// When an Event was seen last, by whichever of its fields its reporter sets.
+#[must_use]
+pub fn last_seen(event: &Event) -> Option<Timestamp> {
+    let repeated = event.series.as_ref().and_then(|series| series.last_observed_time.as_ref());
+    let last = event.last_timestamp.as_ref().map(|time| time.0);
+    let made = event.event_time.as_ref().map(|time| time.0);
+    repeated.map(|time| time.0).or(last).or(made).or_else(|| created(&event.metadata))
 }
 
 /// The number at a JSON pointer.

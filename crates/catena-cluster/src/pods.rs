@@ -10,6 +10,8 @@ use crate::{conditions, created, list, text};
 
 /// The reason of a pod whose containers are ready, and which waits for the condition of a readiness gate.
 const GATED: &str = "ReadinessGatesNotReady";
+/// What stands before the words of a container in the message about its pod.
+pub const CONTAINER_SAYS: &str = ", and said: ";
 /// One sentence has to hold the last words of a container.
 const MAX_LENGTH: usize = 300;
 
@@ -73,7 +75,7 @@ fn end(pod: &DynamicObject, reason: &str) -> Option<String> {
 }
 
 fn words(ended: &Value) -> Option<String> {
-    Some(format!(", and said: {}", last_words(ended["message"].as_str()?)?))
+    Some(format!("{CONTAINER_SAYS}{}", last_words(ended["message"].as_str()?)?))
 }
 
 /// The last error in an output, or else its last line: below an error, its causes may be listed.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use catena_cluster::{
-    Cluster, Gap, Health, Homes, Identity, Pages, State, last_words, last_write,
+    CONTAINER_SAYS, Cluster, Gap, Health, Homes, Identity, Pages, State, last_words, last_write,
     protection::{COMPONENT, NAME, OURS, kinds_of},
     read_failure, shortened,
 };
@@ -210,7 +210,7 @@ async fn trouble(cluster: &Cluster, pods: Vec<DynamicObject>) -> Option<PodTroub
 
 /// The last words of the container that ended, or else the last error in the log.
 async fn words_of(cluster: &Cluster, pod: &Identity, health: &Health) -> Option<String> {
-    if let Some((_, said)) = health.message.split_once(", and said: ") {
+    if let Some((_, said)) = health.message.split_once(CONTAINER_SAYS) {
         return Some(said.to_owned());
     }
     let crashes = health.state == State::Stuck;

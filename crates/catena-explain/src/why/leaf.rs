@@ -148,8 +148,7 @@ fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
         if let Some(name) = unready.and_then(|container| container["name"].as_str())
             && list("/spec/containers").count() > 1
         {
-            cause.advice =
-                cause.advice.replace(" logs {name}", &format!(" logs {{name}} --container {name}"));
+            cause.advice = logs_of(name, &cause.advice);
         }
         let initializes = |container: &&Value| {
             let is_sidecar = spec_of(container).is_some_and(|spec| spec["restartPolicy"] == "Always");
@@ -169,7 +168,7 @@ fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
     let is_init = list("/status/initContainerStatuses").any(|init| init["name"] == container["name"]);
     let is_one_of_several = is_init || list("/spec/containers").count() > 1;
     if is_one_of_several {
-        cause.advice = cause.advice.replace(" logs {name}", &format!(" logs {{name}} --container {name}"));
+        cause.advice = logs_of(name, &cause.advice);
     }
     // Unless it ends again and again, the end of its last run does not keep it from running.
     let ends_again = runs || container["state"]["waiting"]["reason"] == "CrashLoopBackOff";
@@ -183,6 +182,11 @@ fn at_container(mut cause: Cause, pod: &Node, now: Timestamp) -> Cause {
         cause.advice.clone_from(&row.remedy);
     }
     cause
+}
+
+/// An advice that reads the logs of one of several containers.
+fn logs_of(container: &str, advice: &str) -> String {
+    advice.replace(" logs {name}", &format!(" logs {{name}} --container {container}"))
 }
 
 fn cannot_start(container: &Value) -> bool {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use catena_api::keys;
 use catena_cluster::{Health, Identity, State, condition, list, text};
-use catena_terminal::age;
+use catena_terminal::{age, first_of};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{
@@ -58,9 +58,8 @@ pub fn unschedulable(pod: &Node, facts: &Facts) -> Cause {
     }
     let cause = Cause::with(&pod.identity, &pod.health.reason);
     let said = if obstacles.is_empty() { String::new() } else { format!(": {obstacles}") };
-    let more = if closed.len() > MAX_NAMED { ", …" } else { "" };
-    closed.truncate(MAX_NAMED);
-    let closed = if closed.is_empty() { String::new() } else { format!("; {}{more}", closed.join(", ")) };
+    let closed =
+        if closed.is_empty() { String::new() } else { format!("; {}", first_of(&closed, MAX_NAMED)) };
     let meaning = format!("{}{said}{closed}", cause.meaning);
     let cause = cause.meaning(meaning).message(&pod.health.message).since(pod.health.since);
     let claims = edges::claims_of(pod);
@@ -229,18 +228,17 @@ pub fn unbound_claim(claim: &Node, facts: &Facts) -> Cause {
             && of("/spec/claimRef/name") == Some(&claim.identity.name)
             && edges::class_of(volume) == edges::class_of(claim)
     };
-    let by_hand = |reason: &str, variant: &str, class: &str| {
-        let Some(kept) = facts.surroundings.related.volumes.iter().find(is_released) else {
-            return cause(reason, variant, &[("{class}", class)]);
-        };
-        cause("NoVolumeFits", "released volume", &[("{volume}", &kept.identity.name)])
-    };
-    let Some(named) = edges::class_of(claim) else { return by_hand("ClaimWithoutClass", "no class", "") };
-    let class = facts.surroundings.related.find(&named);
+    let related = &facts.surroundings.related;
+    let kept = related.volumes.iter().find(is_released).filter(|_| waits_for_somebody(claim, related));
+    if let Some(kept) = kept {
+        return cause("NoVolumeFits", "released volume", &[("{volume}", &kept.identity.name)]);
+    }
+    let Some(named) = edges::class_of(claim) else { return cause("ClaimWithoutClass", "no class", &[]) };
+    let class = related.find(&named);
     let of_class = |pointer: &str| class.and_then(|class| text(&class.object, pointer)).unwrap_or_default();
     let named = named.to_string();
     match of_class("/provisioner") {
-        NO_PROVISIONER => by_hand("NoVolumeFits", "volumes by hand", &named),
+        NO_PROVISIONER => cause("NoVolumeFits", "volumes by hand", &[("{class}", &named)]),
         _ if of_class("/volumeBindingMode") == "WaitForFirstConsumer" && !has_node(claim) => {
             cause(WAITS_FOR_POD, "unused claim", &[])
         }

@@ -147,8 +147,7 @@ impl<'r> Reader<'r> {
         let (mut left, mut kept) = (deletion::resources_left(container), Vec::new());
         left.sort_by_key(|resource| resource != "pods");
         for resource in left.into_iter().take(MAX_CONTENTS) {
-            let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
-            let Some(kind) = self.cluster.kinds.named(group, plural) else { continue };
+            let Some(kind) = self.cluster.kinds.defined_by(&resource) else { continue };
             let objects = self.cluster.metadata(kind, namespace, ListParams::default()).await;
             let mut objects = Gap::or_default(objects, &resource, self.gaps);
             objects.retain(|object| object.deletion_timestamp.is_some());

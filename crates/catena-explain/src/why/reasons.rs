@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use catena_api::{keys, reason::ROWS};
-use catena_cluster::{Identity, is_missing_right};
+use catena_cluster::{CONTAINER_SAYS, Identity, is_missing_right};
 use operator_watch::ApiError;
 use serde::Deserialize;
 
@@ -15,8 +15,6 @@ static TABLE: LazyLock<BTreeMap<String, Vec<Row>>> =
 const BINDING: &str = "binding";
 /// The part with the words of cases, which are no reasons.
 const CASES: &str = "cases";
-/// What stands before the words of a container in the message about its pod.
-const CONTAINER_SAYS: &str = ", and said: ";
 /// Words of the kernel that a container's message may have.
 const EXEC_FORMAT: &str = "exec format error";
 /// Reasons that Kubernetes or this plugin gives to workloads.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use catena_cluster::{State, conditions, containers, last_write, protection::BACKUP_CONTROLLER};
+use catena_cluster::{State, conditions, containers, last_seen, last_write, protection::BACKUP_CONTROLLER};
 use jiff::{SignedDuration, Timestamp};
 
 use catena_terminal::age;
@@ -117,9 +117,8 @@ pub fn warning(event: Event) -> Warning {
     let made = event.event_time.as_ref().map(|time| time.0);
     let made = made.or_else(|| event.creation_timestamp().map(|time| time.0));
     let since = event.first_timestamp.as_ref().map(|time| time.0).or(made);
-    let repeated = series.and_then(|series| series.last_observed_time.as_ref()).map(|time| time.0);
+    let at = last_seen(&event);
     let message = event.message.unwrap_or_default();
-    let at = repeated.or_else(|| event.last_timestamp.as_ref().map(|time| time.0)).or(made);
     Warning {
         about: event.involved_object.uid.unwrap_or_default(),
         by: event.reporting_component.unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use catena_api::keys;
 use catena_cluster::{
-    Gap, Identity, Kind, Kinds, Options, deleted,
+    Gap, Identity, Kind, Kinds, Options, deleted, last_seen,
     protection::{
         self, BACKUP_CONTROLLER, HELD_FOR_BACKUP, Kinds as Places, NO_ENTRY, ProtectedKinds, protected_kinds,
     },
@@ -142,10 +142,7 @@ impl Held {
     fn tell(&mut self, events: &[Event]) {
         let about =
             events.iter().filter(|event| event.involved_object.uid.as_deref() == Some(&self.object.uid));
-        let newest = about.max_by_key(|event| {
-            let repeated = event.series.as_ref().and_then(|series| series.last_observed_time.clone());
-            repeated.map(|time| time.0).or_else(|| event.event_time.clone().map(|time| time.0))
-        });
+        let newest = about.max_by_key(|event| last_seen(event));
         if let Some(event) = newest.filter(|_| self.message.is_empty()) {
             self.reason = event.reason.clone().unwrap_or_default();
             self.message = event.message.clone().unwrap_or_default();
