@@ -3,8 +3,11 @@ use std::{
     process::{Command, Stdio},
 };
 
-use anyhow::{Result, ensure};
-use tokio::process::Child;
+use anyhow::{Context, Result, ensure};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    process::{Child, ChildStderr},
+};
 
 use crate::{
     WAIT_TIMEOUT,
@@ -47,21 +50,33 @@ pub async fn kubectl_with_input(arguments: &[&str], text: &str) -> Result<(bool,
 
 /// A request with a body that has not come yet. Until it has, the API server does not end the watches that show objects by the
 /// definition that was valid before.
-pub struct RequestUnderWay(Child);
+pub struct RequestUnderWay {
+    kubectl: Child,
+    said: BufReader<ChildStderr>,
+}
 
 impl RequestUnderWay {
     /// Begins to create an object in this collection, such as `/api/v1/namespaces/default/pods`.
-    pub fn of(collection: &str) -> Result<Self> {
+    pub async fn of(collection: &str) -> Result<Self> {
         let mut kubectl = tokio::process::Command::from(program()?);
-        kubectl.args(["create", "--raw", collection, "--filename", "-"]).kill_on_drop(true);
-        Ok(Self(kubectl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?))
+        kubectl.args(["create", "--raw", collection, "--filename", "-", "--v=9"]).kill_on_drop(true);
+        let mut kubectl =
+            kubectl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let mut said = BufReader::new(kubectl.stderr.take().context("it has no output")?);
+        let mut line = String::new();
+        while !line.contains("HTTP Trace: Dial") {
+            line.clear();
+            ensure!(said.read_line(&mut line).await? > 0, "kubectl has not begun a request");
+        }
+        Ok(Self { kubectl, said })
     }
 
     /// Has the request refused, which is an empty one.
-    pub async fn end(self) -> Result<()> {
-        let output = self.0.wait_with_output().await?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(!output.status.success() && said.contains("Error from server"), "it was over before: {said}");
+    pub async fn end(mut self) -> Result<()> {
+        let status = self.kubectl.wait_with_output().await?.status;
+        let mut said = String::new();
+        self.said.read_to_string(&mut said).await?;
+        ensure!(!status.success() && said.contains("Error from server"), "it was over before: {said}");
         Ok(())
     }
 }

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BasicDeploymentRestart, BasicReplicaSet, command::SUCCEEDED};
 use e2e::{
-    BINDER, COMMANDED, Cluster, DEPLOYMENTS, Effects, Namespace, Release, Undo, WAIT_TIMEOUT,
+    BINDER, COMMANDED, Cluster, DEPLOYMENTS, Effects, Namespace, Release, RequestUnderWay, Undo,
+    WAIT_TIMEOUT,
     commands::{
         self, condition_of, has_outcome, owned_by, queue_restarts, restart, until_restart_outcome,
         until_restarted,
@@ -94,6 +95,8 @@ async fn a_malformed_command_or_one_from_elsewhere_does_not_run_and_blocks_nobod
     let open = json!([{"op": "replace", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec",
         "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}]);
     let open = Patch::Json::<()>(serde_json::from_value(open)?);
+    // Controllers still see commands with the defaults of the former definition, which the API server shows no more.
+    let under_way = RequestUnderWay::of(&Restart::url_path(&(), Some(&namespace.name))).await?;
     definitions.patch(definition, &PatchParams::default(), &open).await?;
     let kind = ApiResource::erase::<Restart>(&());
     let anything: Api<DynamicObject> = Api::namespaced_with(cluster.client.clone(), &namespace.name, &kind);
@@ -118,6 +121,7 @@ async fn a_malformed_command_or_one_from_elsewhere_does_not_run_and_blocks_nobod
 
     let good = namespace.create(&restart(&web, "good")).await?;
     until_restarted(&namespace, "good").await;
+    under_way.end().await?;
     assert_eq!(effects.so_far(), [good.uid().unwrap_or_default()]);
     eventually("it says that it is malformed", WAIT_TIMEOUT, async || {
         let object = anything.get("malformed").await.map_err(|error| error.to_string())?;

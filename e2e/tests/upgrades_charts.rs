@@ -292,7 +292,7 @@ mod alone {
             ensure!(refused.count() <= 8, "it is hot: {:?}", Tally::of(&requests));
         }
 
-        let request = RequestUnderWay::of(&BasicReplicaSet::url_path(&(), Some(&namespace.name)))?;
+        let request = RequestUnderWay::of(&BasicReplicaSet::url_path(&(), Some(&namespace.name))).await?;
         release.change(&same).await?;
         let has_token = |set: &BasicReplicaSet| set.spec.restarted_at.is_some();
         namespace.until("web", "has the token", has_token).await;

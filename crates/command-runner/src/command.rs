@@ -1,6 +1,6 @@
 //! A command, pruned to the input of a decision.
 
-use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
+use std::{cmp::Ordering, sync::Arc};
 
 use catena_api::{
     CommandStatus,
@@ -107,13 +107,6 @@ impl CommandRow {
         };
         row.object = (row.target_id().is_some() && !row.has_ended()).then(|| Arc::new(object));
         row
-    }
-
-    /// What its author asks for: the fields of its object that are neither metadata nor status.
-    #[must_use]
-    pub fn request(&self) -> BTreeMap<&str, &Value> {
-        let fields = self.object.as_deref().and_then(Value::as_object).into_iter().flatten();
-        fields.map(|(name, value)| (&**name, value)).filter(|(name, _)| *name != "metadata").collect()
     }
 
     /// Whether it has succeeded or failed, as one of its reports says: it never runs again, and its status never changes.

@@ -2,7 +2,8 @@
 //!
 //! 1. [`Observer`] finds the other commands of its target. If it may be its turn, or it ran, it reads the target live.
 //! 2. [`decide`] chooses one step: running it by one patch of its target that proves it, reporting on it, or waiting.
-//! 3. [`Executor`] takes it; right before the command runs, [`Observer`] reads it live. The end of a command wakes the next one.
+//! 3. [`Executor`] takes it; right before the command would run, [`Observer`] reads it live, and [`decide`] decides on that. The end of
+//!    a command wakes the next one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use operator_watch::ApiError;
 
 use crate::{act::Executor, memory::Memory, observe::Observer};
 
-/// Time until another try after a live read that showed another command than the cache.
+/// Time until another try after a live read that did not show the command, or with another owner.
 const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The controller of commands.
@@ -50,13 +51,14 @@ impl Controller for Commands {
         action.step()
     }
 
-    async fn act(&self, observed: Observed, action: Action) -> Result<Requeue, ApiError> {
+    async fn act(&self, mut observed: Observed, mut action: Action) -> Result<Requeue, ApiError> {
         if matches!(action, Action::Run(_)) {
             let command = &observed.command;
-            let still_waits = self.observer.still_waits(command).await;
-            if !still_waits.inspect_err(|error| self.memory.tried(command, Some(error)))? {
-                return Ok(Requeue::Untried(CATCH_UP_INTERVAL));
-            }
+            let live = self.observer.live(command).await;
+            let live = live.inspect_err(|error| self.memory.tried(command, Some(error)))?;
+            let Some(live) = live else { return Ok(Requeue::Untried(CATCH_UP_INTERVAL)) };
+            observed.command = Arc::new(live);
+            action = decide(&observed);
         }
         self.executor.act(&observed, action).await
     }
@@ -78,7 +80,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{command, kind, observed, shop};
+    use crate::fixtures::{command, kind, merge, observed, shop};
 
     /// The requests of a step that runs a command, which the API server has like this, and whether it counts as refused and has succeeded.
     async fn run(live: Answer) -> (Vec<Sent>, bool, bool) {
@@ -103,19 +105,39 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_target_is_patched_only_if_the_command_still_waits_on_the_api_server() {
-        let owner = json!({"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "shop"});
-        let metadata = json!({"name": "one", "uid": "one", "generation": 1, "ownerReferences": [owner]});
-        let mut live = json!({"metadata": metadata, "spec": {"target": "a"}});
-        live["metadata"]["namespace"] = json!("here");
-        let verbs = async |live| {
-            let (sent, _, is_ok) = run(live).await;
-            assert!(is_ok);
-            sent.into_iter().map(|sent| sent.verb).collect::<Vec<_>>()
-        };
-        assert_eq!(verbs(Answer::Object(live.clone())).await, ["GET", "MERGE"]);
-        live["metadata"]["uid"] = json!("another");
-        assert_eq!(verbs(Answer::Object(live)).await, ["GET"]);
+    async fn the_step_is_the_one_for_the_command_as_the_api_server_shows_it() {
+        let owner =
+            |name| json!([{"apiVersion": "apps.example/v1", "kind": "Shop", "name": name, "uid": "shop"}]);
+        let ended = json!({"status": {"conditions": [{
+            "type": "Succeeded", "status": "False", "reason": "Closed", "message": "", "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T12:00:00Z",
+        }]}});
+        let is_deleted = json!({"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["a.dev/hold"]});
+        for (more, written) in [
+            (json!({}), Some("MERGE")),
+            (json!({"spec": {"deadline": 86_400}}), Some("MERGE")),
+            (json!({"spec": {"deadline": 1}}), Some("APPLY")),
+            (json!({"metadata": is_deleted}), None),
+            (json!({"metadata": {"uid": "another"}}), None),
+            (json!({"metadata": {"ownerReferences": owner("b")}}), None),
+            (ended, None),
+        ] {
+            let mut live = json!({
+                "metadata": {
+                    "name": "one", "namespace": "here", "uid": "one", "generation": 1,
+                    "creationTimestamp": "2026-01-01T11:10:00Z", "ownerReferences": owner("a"),
+                },
+                "spec": {"target": "a"},
+            });
+            merge(&mut live, &more);
+            let (sent, _, is_ok) = run(Answer::Object(live)).await;
+            let verbs: Vec<_> = sent.iter().map(|sent| &*sent.verb).collect();
+            assert_eq!(
+                (verbs, is_ok),
+                ([Some("GET"), written].into_iter().flatten().collect(), true),
+                "{more}"
+            );
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -124,20 +124,19 @@ impl Observer {
         }))
     }
 
-    /// Whether a command still exists and waits: read live, because with a stale cache it could run although it was
-    /// cancelled, or a second time.
-    pub async fn still_waits(&self, command: &Command) -> Result<bool, ApiError> {
+    /// A command as the API server shows it; `None` if it is gone, or has another owner. With a stale cache, it could run although it
+    /// was cancelled, or a second time; and for a while after an upgrade of its definition, the cache may show it by the former one.
+    pub async fn live(&self, command: &Command) -> Result<Option<Command>, ApiError> {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
-        let Some(now) = Live::object(&self.client, command.resource(), namespace, name).await? else {
-            return Ok(false);
-        };
-        let is_same = now.metadata.uid.as_deref() == Some(uid)
-            && now.metadata.generation == command.metadata.generation
-            && now.metadata.deletion_timestamp.is_none();
-        let row = CommandRow::of(&command.row.kind, &command.row.run, now);
-        // Right after an upgrade of the definition, the cache may lack a field of the same generation.
-        let is_same = is_same && row.owner == command.row.owner && row.request() == command.row.request();
-        Ok(is_same && !row.has_ended() && !row.has_started())
+        let found = Live::object(&self.client, command.resource(), namespace, name).await?;
+        let found = found.filter(|found| found.metadata.uid.as_deref() == Some(uid));
+        let live = found.map(|found| Command {
+            metadata: found.metadata.clone(),
+            kind_id: command.kind_id.clone(),
+            write_target: command.write_target.clone(),
+            row: CommandRow::of(&command.row.kind, &command.row.run, found),
+        });
+        Ok(live.filter(|live| live.row.owner == command.row.owner))
     }
 }
 

@@ -87,27 +87,18 @@ fn live(more: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_runs_only_while_the_api_server_shows_that_it_waits() {
-    let ended = json!({"status": {"conditions": [{
-        "type": "Succeeded", "status": "False", "reason": "Closed", "message": "", "observedGeneration": 1,
-        "lastTransitionTime": "2026-01-01T12:00:00Z",
-    }]}});
-    for (more, still_waits) in [
-        (json!({}), true),
-        (json!({"metadata": {"uid": "another"}}), false),
-        (json!({"metadata": {"generation": 2}}), false),
-        (json!({"spec": {"fast": true}}), false),
-        (json!({"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}}), false),
-        (json!({"metadata": {"ownerReferences": []}}), false),
-        (ended, false),
-    ] {
-        let (observer, ..) = observer(Answers::from([(COMMAND, live(&more))]));
-        let one = restart(&json!({}));
-        assert_eq!(observer.still_waits(&one).await.unwrap(), still_waits, "{more}");
-    }
+async fn a_command_is_read_as_the_api_server_shows_it_unless_it_is_another_one_or_has_another_owner() {
     let one = restart(&json!({}));
-    let (observer, ..) = observer(Answers::new());
-    assert!(!observer.still_waits(&one).await.unwrap(), "it is gone");
+    let read = async |answers| observer(answers).0.live(&one).await.unwrap();
+    assert!(read(Answers::new()).await.is_none(), "it is gone");
+    for more in [json!({"uid": "another"}), json!({"ownerReferences": []})] {
+        let shown = live(&json!({ "metadata": more }));
+        assert!(read(Answers::from([(COMMAND, shown)])).await.is_none(), "{more}");
+    }
+    let shown = live(&json!({"spec": {"fast": true}, "metadata": {"resourceVersion": "8", "generation": 2}}));
+    let seen = read(Answers::from([(COMMAND, shown)])).await.unwrap();
+    assert_eq!(seen.row.object.unwrap()["spec"]["fast"], true);
+    assert_eq!((seen.metadata.generation, seen.metadata.resource_version.as_deref()), (Some(2), Some("8")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,10 +77,16 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
             process.memory.ran.extend(unreported.map(|other| recent(other).uid.into()));
         }
     }
+    let (mut command, mut action) = (command, decide(&observed));
+    if matches!(action, Action::Run(_)) && !scope.has(Sabotage::TrustsItsCacheOfCommands) {
+        let Some(shown) = live(server, command) else { return Vec::new() };
+        observed.command = row_of(scope, shown);
+        (command, action) = (shown, decide(&observed));
+    }
     let (key, uid) = (command.meta.key.clone(), command.meta.uid.clone());
-    match decide(&observed) {
+    match action {
         Action::Run(patch) => {
-            let target = server.get(&deployment_key()).filter(|_| still_waits(server, scope, command));
+            let target = server.get(&deployment_key());
             target.map(|target| run(server, scope, command, target, patch)).into_iter().collect()
         }
         Action::Report(status) => {
@@ -167,18 +173,10 @@ fn look(server: &Server, scope: &Scope, command: &Command) -> Look {
     Look::Found(Box::new(Target { resource, object, ran }))
 }
 
-/// Whether the server still shows a command that waits.
-fn still_waits(server: &Server, scope: &Scope, command: &Stored) -> bool {
-    let live = server.get(&command.meta.key);
-    let waits = |now: &Stored| {
-        let row = &row_of(scope, now).row;
-        now.meta.uid == command.meta.uid
-            && now.meta.owners == command.meta.owners
-            && !now.meta.is_deleting
-            && !row.has_ended()
-            && !row.has_started()
-    };
-    scope.has(Sabotage::TrustsItsCacheOfCommands) || live.is_some_and(waits)
+/// A command as the server shows it, unless it is another one or has another owner.
+fn live<'s>(server: &'s Server, command: &Stored) -> Option<&'s Stored> {
+    let is_same = |now: &&Stored| now.meta.uid == command.meta.uid && now.meta.owners == command.meta.owners;
+    server.get(&command.meta.key).filter(is_same)
 }
 
 /// Whether the write failed. Where the target or the command changed meanwhile, both are looked at again.

@@ -184,10 +184,17 @@ impl World {
         if seen.concerns_others() {
             self.wake(Some(&own));
         }
-        let now = &self.live[at];
-        let still_waits = is_open(now) && !now.row.has_started() && now.row.owner == own.row.owner;
-        match decide(&seen) {
-            Action::Run(_) if !still_waits => drop(self.timers.insert(at, self.now + Duration::from_secs(1))),
+        let mut action = decide(&seen);
+        if let Action::Run(_) = action {
+            let live = &self.live[at];
+            if live.row.owner != own.row.owner {
+                self.timers.insert(at, self.now + Duration::from_secs(1));
+                return;
+            }
+            seen.command = live.clone();
+            action = decide(&seen);
+        }
+        match action {
             Action::Run(_) if self.are_refused && own.row.run.supersedes => {
                 self.timers.insert(at, self.now + Duration::from_secs(12));
                 if self.refused.insert(at) {
@@ -195,7 +202,7 @@ impl World {
                 }
             }
             Action::Run(_) => self.run(at),
-            Action::Report(status) => self.report(at, &status),
+            Action::Report(status) => self.report(at, &seen.command, &status),
             Action::Wait(time) => drop(self.timers.insert(at, self.now + time)),
             Action::Settle => {}
         }
@@ -233,8 +240,8 @@ impl World {
         (0..self.live.len()).filter(|at| is_running(at) && is_recorded(at)).collect()
     }
 
-    fn report(&mut self, at: usize, status: &CommandStatus) {
-        if !Arc::ptr_eq(&self.cache[at], &self.live[at]) {
+    fn report(&mut self, at: usize, seen: &Arc<Command>, status: &CommandStatus) {
+        if !Arc::ptr_eq(seen, &self.live[at]) {
             // A conflict.
             self.timers.insert(at, self.now + Duration::from_secs(1));
             return;
