@@ -8,11 +8,12 @@ use basic_replicaset_controller::{
 use catena_api::{BasicReplicaSet, keys, reason};
 use kube::api::DeleteParams;
 use operator_kit::{
-    report::{Failures, StatusAge, StepError},
+    report::{Conditions, Failures, StatusAge, StepError},
     run::Requeue,
     write::{Batch, Ownership, Writer},
 };
 use operator_watch::{ApiError, Cause, Failure, ObjectId, Row, WriteTarget};
+use pod_state::PodState;
 use serde_json::{Value, json};
 
 use crate::{
@@ -60,7 +61,12 @@ impl Executor {
                 // The next pass looks up their holders.
                 Ok(if has_taken { Requeue::Now } else { Requeue::Written })
             }
-            Action::Delete(pods) => each(pods, |pod| self.delete(set, pod)).await,
+            Action::Delete(pods) => {
+                if let Some(ended) = pods.iter().find(|pod| matches!(pod.state, PodState::Finished(_))) {
+                    self.memory.has_ended(ObjectId::of(set).uid, ended.clone());
+                }
+                each(pods, |pod| self.delete(set, pod)).await
+            }
             Action::Adopt(pods) => each(pods, |pod| self.adopt(set, pod)).await,
             Action::RefreshOwner(pods) => each(pods, |pod| self.refresh_owner(set, pod)).await,
             Action::GiveUp(error) => Err(error.into()),
@@ -74,6 +80,9 @@ impl Executor {
                     status.last_served = record.or_else(|| recorded.cloned());
                 }
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
+                if Conditions::is_true(&status.conditions, Conditions::READY) {
+                    self.memory.is_complete(ObjectId::of(set).uid);
+                }
                 Ok(Requeue::Written)
             }
             Action::Wait(time) => Ok(Requeue::After(time)),

@@ -24,6 +24,8 @@ struct Remembered {
     taken: BTreeMap<u32, Taken>,
     /// The time at which a pod was found not to belong to the set, by its uid and revision.
     others: HashMap<(Box<str>, Arc<str>), Instant>,
+    /// The last pod that had ended by itself, since the set was last complete.
+    ended: Option<Arc<PodRow>>,
 }
 
 /// A name that was taken when a pod was to be created.
@@ -67,6 +69,23 @@ impl Memory {
         let looked_up =
             sets.get(set).and_then(|set| set.others.get(&(pod.uid.clone(), pod.revision.clone())));
         looked_up.is_some_and(|then| then.elapsed() < LOOK_UP_LIFETIME)
+    }
+
+    /// Records a pod that ended by itself, and is deleted for that.
+    pub fn has_ended(&self, set: &str, pod: Arc<PodRow>) {
+        self.0.lock().entry(set.to_owned()).or_default().ended = Some(pod);
+    }
+
+    /// Forgets it, because the set is complete.
+    pub fn is_complete(&self, set: &str) {
+        if let Some(remembered) = self.0.lock().get_mut(set) {
+            remembered.ended = None;
+        }
+    }
+
+    /// The last pod that ended by itself since the set was complete.
+    pub fn ended(&self, set: &str) -> Option<Arc<PodRow>> {
+        self.0.lock().get(set)?.ended.clone()
     }
 
     /// Forgets a set that is gone.

@@ -67,6 +67,7 @@ impl Observer {
             former,
             unread,
             pods: self.owned(namespace, uid),
+            ended: self.memory.ended(uid),
             orphans: Vec::new(),
             taken: Vec::new(),
             unclear: 0,

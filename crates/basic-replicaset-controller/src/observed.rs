@@ -40,6 +40,8 @@ pub struct Observed {
     pub unread: Vec<String>,
     /// The pods that the set controls.
     pub pods: Vec<Arc<PodRow>>,
+    /// The last pod that had ended by itself, and was deleted for that, since the set was last complete.
+    pub ended: Option<Arc<PodRow>>,
     /// Pods without a controller that were created from the same revision; looked up only while pods are missing.
     pub orphans: Vec<Arc<PodRow>>,
     /// Names that were taken when pods were to be created.

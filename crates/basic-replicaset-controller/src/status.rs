@@ -224,7 +224,7 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
 }
 
 /// The set itself while it cannot create pods, otherwise the first pod with a problem, in the order of their slots, otherwise the
-/// first one whose end is awaited, and late.
+/// last one that ended by itself, otherwise the first one whose end is awaited, and late.
 fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
@@ -239,12 +239,16 @@ fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedB
     let first = observed
         .pods
         .iter()
-        .filter_map(|pod| pod.state.reportable_problem(observed.now).map(|problem| (pod, problem)));
+        .filter_map(|pod| pod.state.reportable_problem(observed.now).map(|problem| (&**pod, problem)));
     let first = first.min_by_key(|(pod, problem)| (!problem.is_conclusive, pod.slot, pod.name.clone()));
     let by = |pod: &PodRow, reason: &str, message: &str, since| {
         BlockedBy::new(["v1", "Pod", &pod.name], reason, message, Some(Time(since)))
     };
-    if let Some((pod, problem)) = first {
+    // One that ended is told until its successor serves, or has a problem of its own: nothing else is left of it.
+    let is_present = |ended: &&PodRow| observed.revision.as_deref().ok() == Some(&*ended.revision);
+    let ended = observed.ended.as_deref().filter(is_present);
+    let ended = ended.and_then(|pod| Some((pod, pod.state.reportable_problem(observed.now)?)));
+    if let Some((pod, problem)) = first.or(ended) {
         return Some(by(pod, &problem.reason, &problem.message, problem.since));
     }
     let ending = observed.pods.iter().filter(|_| observed.awaits_ends());

@@ -75,6 +75,7 @@ pub fn observe(process: &mut Process, server: &Server, scope: &Scope, set: &Obje
         former,
         unread: Vec::new(),
         pods,
+        ended: None,
         orphans,
         taken,
         unclear,

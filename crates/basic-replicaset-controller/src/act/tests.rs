@@ -14,11 +14,11 @@ use operator_kit::{
     run::SettingsHandle,
     testing::{
         Answer::{self, Done, Json, Lost, Refusal},
-        Sent, answering, in_turn,
+        Log, Sent, answering, in_turn,
     },
 };
 use operator_templates::Digest;
-use pod_state::{Phase, PodState};
+use pod_state::{Phase, PodProblem, PodState};
 
 use super::*;
 
@@ -85,16 +85,21 @@ async fn take_for(
     action: Action,
     answers: &[Answer],
 ) -> (Vec<Sent>, Result<Requeue, Failures>, Memory) {
+    let (executor, log) = executor(answers);
+    let result = executor.act(set, action).await;
+    (log.take(), result, executor.memory)
+}
+
+/// An executor before a server that gives these answers, and then the last one forever.
+fn executor(answers: &[Answer]) -> (Executor, Log) {
     let (client, log) = answering(in_turn(answers));
-    let memory = Memory::default();
     let executor = Executor {
         writer: Writer::over(client, MANAGER),
-        memory: memory.clone(),
+        memory: Memory::default(),
         revisions: Revisions::new(SettingsHandle::fixed(settings())),
         pods: WriteTarget::unwatched(ApiResource::erase::<Pod>(&())),
     };
-    let result = executor.act(set, action).await;
-    (log.take(), result, memory)
+    (executor, log)
 }
 
 /// A refusal with this code.
@@ -231,6 +236,31 @@ async fn a_pod_is_marked_taken_back_and_deleted_only_as_the_very_pod_that_was_se
         (sent[0].verb.as_str(), sent[0].body["preconditions"]["uid"].as_str()),
         ("DELETE", Some("pod"))
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_ended_and_is_deleted_for_that_is_remembered_until_its_set_is_complete() {
+    let (executor, _log) = executor(&[Done]);
+    let ended = PodProblem {
+        reason: "OutOfcpu".into(),
+        message: "".into(),
+        since: Timestamp::UNIX_EPOCH,
+        is_conclusive: true,
+    };
+    let ended = Arc::new(PodRow { state: PodState::Finished(ended), ..(*orphan()).clone() });
+    let report = |is_ready| {
+        let conditions = Conditions::new(1, Timestamp::UNIX_EPOCH).with(Conditions::READY, is_ready, "X", "");
+        let conditions = conditions.with_transition_times(&[]);
+        Action::WriteStatus(Box::new(BasicReplicaSetStatus { conditions, ..Default::default() }))
+    };
+    let after = async |action| {
+        executor.act(&set(), action).await.unwrap();
+        executor.memory.ended("set")
+    };
+    assert_eq!(after(Action::Delete(vec![orphan()])).await, None, "it served, and is replaced");
+    assert_eq!(after(Action::Delete(vec![orphan(), ended.clone()])).await, Some(ended.clone()));
+    assert_eq!(after(report(false)).await, Some(ended));
+    assert_eq!(after(report(true)).await, None);
 }
 
 #[tokio::test(start_paused = true)]

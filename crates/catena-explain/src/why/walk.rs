@@ -124,9 +124,12 @@ fn add_blocker<'n>(step: &mut Step<'n>, node: &'n Node, named: (Identity, Cause)
         // Its own words are from before, or there are none.
         let says_no_more = matches!(end.health.state, State::Present | State::Moving | State::Unreported);
         let is_silent = cause.reason == "NotReported" && says_no_more;
-        if is_silent || matches!(end.health.state, State::Present | State::Done) {
+        // It tells of a pod that has ended, and of which nothing else is left, while the next one of its name starts.
+        let is_of_former = end.identity.kind == "Pod" && cause.since.is_some() && cause.since < end.created;
+        if is_silent || is_of_former || matches!(end.health.state, State::Present | State::Done) {
             step.own = Some(cause);
         }
+        step.only_obstacles = is_of_former;
         if is_silent {
             // What is below it reports nevertheless.
             let below = objects::unhealthy_children(end, facts);

@@ -95,6 +95,7 @@ fn observed(replicas: i32, pods: Vec<Arc<PodRow>>) -> Observed {
         former: None,
         unread: Vec::new(),
         pods,
+        ended: None,
         orphans: Vec::new(),
         taken: Vec::new(),
         unclear: 0,

@@ -62,6 +62,22 @@ fn the_first_pod_with_a_known_trouble_blocks() {
 }
 
 #[test]
+fn a_pod_that_ended_and_is_gone_blocks_until_its_successor_serves_or_has_a_problem_of_its_own() {
+    let blocker = |revision: &str, pods| {
+        let mut observed = observed(2, pods);
+        observed.ended = Some(pod(1, revision, finished()));
+        let status = written(decide(&observed));
+        status.blocked_by.map(|blocker| (blocker.name, blocker.reason))
+    };
+    let told = |name: &str, reason: &str| Some((name.to_owned(), reason.to_owned()));
+    let with = |state| vec![pod(0, NEW, PodState::Ready), pod(1, NEW, state)];
+    assert_eq!(blocker(NEW, with(starting())), told("web-1", "Evicted"));
+    assert_eq!(blocker(OLD, with(starting())), None, "it is of a former template");
+    assert_eq!(blocker(NEW, with(stuck("ImagePullBackOff"))), told("web-1", "ImagePullBackOff"));
+    assert_eq!(blocker(NEW, with(PodState::Ready)), None);
+}
+
+#[test]
 fn a_status_that_says_the_same_is_not_written_again() {
     let mut observed = observed(1, vec![pod(0, NEW, PodState::Ready)]);
     let status = written(decide(&observed));

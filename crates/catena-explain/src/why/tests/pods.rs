@@ -247,6 +247,35 @@ fn pods_that_are_rejected_one_after_another_are_told_instead_of_the_newest_that_
 }
 
 #[test]
+fn the_end_of_a_former_pod_of_the_same_name_is_told_while_the_next_one_starts() {
+    let told = |since: &str, reason: &str, message: &str, status: Value| {
+        let mut ended = blocker("Pod", "web-x", reason, message);
+        ended["since"] = json!(since);
+        let report = not_ready("Scaling", "0 of 3 pods are serving", ended);
+        let mut next = pod("web-x", status);
+        next.metadata.creation_timestamp =
+            Some(serde_json::from_value(json!("2026-01-01T00:09:58Z")).unwrap());
+        ask(WEB, &[deployment(report.clone()), set(report), next], &calm()).sentence
+    };
+    let starting = || json!({"phase": "Pending"});
+    let no_cpu =
+        "Pod was rejected: Node didn't have enough resource: cpu, requested: 10, used: 8000, capacity: 8000";
+    for (reason, message, said) in [
+        ("OutOfcpu", no_cpu, "was rejected by its node (OutOfcpu for 12s)."),
+        ("PodFailed", "exit code 1", "has a container that failed (PodFailed for 12s)."),
+        ("Evicted", "low on memory", "was removed from its node (Evicted for 12s)."),
+    ] {
+        let sentence = told("2026-01-01T00:09:48Z", reason, message, starting());
+        assert_eq!(sentence, format!("BasicDeployment/web is not ready: Pod/web-x {said}"));
+    }
+    let of_itself = told("2026-01-01T00:09:58Z", "NotReady", "", starting());
+    assert!(of_itself.ends_with("Pod/web-x is starting (Starting for 2s)."), "{of_itself}");
+    let unpulled = waiting("web-x", "ImagePullBackOff", "not found").data["status"].take();
+    let own = told("2026-01-01T00:09:48Z", "OutOfcpu", no_cpu, unpulled);
+    assert!(own.contains("(ImagePullBackOff"), "{own}");
+}
+
+#[test]
 fn pods_that_are_evicted_one_after_another_are_told_and_one_from_long_ago_is_not() {
     let low = "The node was low on resource: ephemeral-storage. Threshold quantity: 1, available: 0.";
     let ends = [("2026-01-01T00:01:00Z", "Evicted", low), ("2026-01-01T00:09:40Z", "Evicted", low)];

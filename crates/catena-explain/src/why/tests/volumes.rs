@@ -215,6 +215,9 @@ fn a_claim_for_which_a_node_was_selected_explains_its_pod_that_has_none() {
     let told_at = |created: &str, is_selected: bool, conditions: serde_json::Value| {
         let mut objects = with_claim("");
         objects[2].metadata.creation_timestamp = serde_json::from_value(created.into()).unwrap();
+        for above in &mut objects[..2] {
+            above.data["status"]["blockedBy"]["since"] = created.into();
+        }
         objects[2].data["status"] = json!({"phase": "Pending", "conditions": conditions});
         let surroundings = with(vec![selected(is_selected), class.clone()], vec![], vec![]);
         ask(WEB, &objects, &surroundings).sentence
