@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use catena_api::{BasicDeployment, BlockedBy};
 use e2e::{
-    CHAIN, Cluster, Namespace, WAIT_TIMEOUT, condition, deployment, eventually, is_true, kubectl, names,
+    CHAIN, Cluster, Namespace, WAIT_TIMEOUT, condition, deployment, eventually, is_ready, is_true, kubectl,
+    names,
 };
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
@@ -136,6 +137,32 @@ async fn a_pod_that_crashes_again_and_again_is_named_until_it_is_replaced() -> R
     assert_eq!((blocker.name, progress.as_str()), (victim.clone(), "2/3"));
 
     namespace.delete::<Pod>(&victim).await?;
+    until_unblocked(&namespace).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_pod_that_ended_is_named_until_its_successor_serves() -> Result<()> {
+    e2e::needs!(FakeNodes);
+    let cluster = Cluster::with(&CHAIN).await?;
+    let namespace = cluster.namespace("ended").await?;
+    let mut web = deployment("web", 1);
+    web.spec.min_ready_seconds = Some(5);
+    namespace.create(&web).await?;
+    namespace.until_ready("web").await;
+    let ended = namespace.until_ready_pods(1).await.swap_remove(0);
+
+    let evicted = json!({"status": {
+        "phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory.",
+        "conditions": [{"type": "Ready", "status": "False"}],
+    }});
+    let (pods, params) = (namespace.api::<Pod>(), PatchParams::default());
+    pods.patch_status(&ended.name_any(), &params, &Patch::Strategic(&evicted)).await?;
+    let is_replaced = |pods: &[Pod]| pods.len() == 1 && pods[0].uid() != ended.uid() && is_ready(&pods[0]);
+    namespace.until_pods("the successor is ready", is_replaced).await;
+    let names = |web: &BasicDeployment| names_a_pod(web, "Evicted");
+    let web = namespace.until_soon(SOON, "web", "names the pod that ended", names).await?;
+    assert!(!web.status.context("status")?.ready, "the successor does not serve yet");
     until_unblocked(&namespace).await;
     Ok(())
 }
