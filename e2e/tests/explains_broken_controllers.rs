@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use catena_api::{BasicDeploymentRestart, BasicReplicaSet};
 use e2e::{
     BINDER, CHAIN, Cluster, DEPLOYMENTS, Paused, REPLICA_SETS, Release, WAIT_TIMEOUT, catena, deployment,
-    eventually, succeeds, until_says,
+    eventually, helm, succeeds, until_says,
 };
 use serde_json::json;
 
@@ -95,6 +95,8 @@ async fn a_command_whose_kind_is_not_in_the_values_of_the_binder_is_told_so() ->
     let namespace = cluster.namespace("why-no-entry").await?;
     let release =
         Release::upgrade(&cluster, BINDER, &json!({"kinds": [], "discovery": {"enabled": false}})).await?;
+    // With the former settings, it would tell that it has lost its right to bind the command.
+    helm(&["test", BINDER.name(), "--timeout=180s"]).await?;
     namespace.create(&deployment("web", 1)).await?;
     eventually("the command is issued", WAIT_TIMEOUT, async || {
         // The policies of the binder may still be changing.
