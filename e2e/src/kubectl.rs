@@ -1,12 +1,14 @@
 use std::{
     path::Path,
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, BufReader},
     process::{Child, ChildStderr},
+    time::{sleep, timeout},
 };
 
 use crate::{
@@ -64,10 +66,16 @@ impl RequestUnderWay {
             kubectl.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let mut said = BufReader::new(kubectl.stderr.take().context("it has no output")?);
         let mut line = String::new();
-        while !line.contains("HTTP Trace: Dial") {
-            line.clear();
-            ensure!(said.read_line(&mut line).await? > 0, "kubectl has not begun a request");
-        }
+        let connected = async {
+            while !line.contains("HTTP Trace: Dial") {
+                line.clear();
+                ensure!(said.read_line(&mut line).await? > 0, "kubectl has not begun a request");
+            }
+            Ok(())
+        };
+        timeout(WAIT_TIMEOUT, connected).await.context("kubectl has not connected")??;
+        // The head of the request follows, of which it tells nothing.
+        sleep(Duration::from_millis(500)).await;
         Ok(Self { kubectl, said })
     }
 

@@ -146,11 +146,14 @@ async fn a_pod_that_ended_is_named_until_its_successor_serves() -> Result<()> {
     e2e::needs!(FakeNodes);
     let cluster = Cluster::with(&CHAIN).await?;
     let namespace = cluster.namespace("ended").await?;
-    let mut web = deployment("web", 1);
-    web.spec.min_ready_seconds = Some(5);
-    namespace.create(&web).await?;
+    namespace.create(&deployment("web", 1)).await?;
     namespace.until_ready("web").await;
     let ended = namespace.until_ready_pods(1).await.swap_remove(0);
+    // No successor will count as serving.
+    let serves_after = async |seconds| {
+        namespace.merge::<BasicDeployment>("web", json!({"spec": {"minReadySeconds": seconds}})).await
+    };
+    serves_after(3600).await?;
 
     let evicted = json!({"status": {
         "phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory.",
@@ -160,9 +163,13 @@ async fn a_pod_that_ended_is_named_until_its_successor_serves() -> Result<()> {
     pods.patch_status(&ended.name_any(), &params, &Patch::Strategic(&evicted)).await?;
     let is_replaced = |pods: &[Pod]| pods.len() == 1 && pods[0].uid() != ended.uid() && is_ready(&pods[0]);
     namespace.until_pods("the successor is ready", is_replaced).await;
-    let names = |web: &BasicDeployment| names_a_pod(web, "Evicted");
-    let web = namespace.until_soon(SOON, "web", "names the pod that ended", names).await?;
-    assert!(!web.status.context("status")?.ready, "the successor does not serve yet");
+    let names = |web: &BasicDeployment| {
+        let conditions = web.status.as_ref().map(|status| &*status.conditions).unwrap_or_default();
+        let ready = condition(conditions, "Ready").map(|ready| &*ready.message).unwrap_or_default();
+        names_a_pod(web, "Evicted") && ready.contains("ready for less than spec.minReadySeconds")
+    };
+    namespace.until_soon(SOON, "web", "names the pod that ended beside its successor", names).await?;
+    serves_after(0).await?;
     until_unblocked(&namespace).await;
     Ok(())
 }

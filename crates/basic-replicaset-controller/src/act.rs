@@ -8,7 +8,7 @@ use basic_replicaset_controller::{
 use catena_api::{BasicReplicaSet, keys, reason};
 use kube::api::DeleteParams;
 use operator_kit::{
-    report::{Conditions, Failures, StatusAge, StepError},
+    report::{Failures, StatusAge, StepError},
     run::Requeue,
     write::{Batch, Ownership, Writer},
 };
@@ -62,8 +62,9 @@ impl Executor {
                 Ok(if has_taken { Requeue::Now } else { Requeue::Written })
             }
             Action::Delete(pods) => {
-                if let Some(ended) = pods.iter().find(|pod| matches!(pod.state, PodState::Finished(_))) {
-                    self.memory.has_ended(ObjectId::of(set).uid, ended.clone());
+                let ended = pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+                if let Some(first) = ended.min_by_key(|pod| (pod.slot, pod.name.clone())) {
+                    self.memory.has_ended(ObjectId::of(set).uid, first.clone());
                 }
                 each(pods, |pod| self.delete(set, pod)).await
             }
@@ -80,9 +81,6 @@ impl Executor {
                     status.last_served = record.or_else(|| recorded.cloned());
                 }
                 self.writer.write_status(set, &status, &CONDITIONS).await?;
-                if Conditions::is_true(&status.conditions, Conditions::READY) {
-                    self.memory.is_complete(ObjectId::of(set).uid);
-                }
                 Ok(Requeue::Written)
             }
             Action::Wait(time) => Ok(Requeue::After(time)),

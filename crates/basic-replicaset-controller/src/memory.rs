@@ -1,4 +1,4 @@
-//! The memory of sets between passes. All of it may be lost, and is then found again.
+//! The memory of sets between passes. All of it may be lost: names and pods are then looked up again.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,7 +24,7 @@ struct Remembered {
     taken: BTreeMap<u32, Taken>,
     /// The time at which a pod was found not to belong to the set, by its uid and revision.
     others: HashMap<(Box<str>, Arc<str>), Instant>,
-    /// The last pod that had ended by itself, since the set was last complete.
+    /// A pod that had ended by itself, and was deleted for that.
     ended: Option<Arc<PodRow>>,
 }
 
@@ -76,16 +76,12 @@ impl Memory {
         self.0.lock().entry(set.to_owned()).or_default().ended = Some(pod);
     }
 
-    /// Forgets it, because the set is complete.
-    pub fn is_complete(&self, set: &str) {
-        if let Some(remembered) = self.0.lock().get_mut(set) {
-            remembered.ended = None;
-        }
-    }
-
-    /// The last pod that ended by itself since the set was complete.
-    pub fn ended(&self, set: &str) -> Option<Arc<PodRow>> {
-        self.0.lock().get(set)?.ended.clone()
+    /// The last one of these, unless it `is_over`: then it is forgotten.
+    pub fn ended(&self, set: &str, is_over: impl Fn(&PodRow) -> bool) -> Option<Arc<PodRow>> {
+        let mut sets = self.0.lock();
+        let ended = &mut sets.get_mut(set)?.ended;
+        *ended = ended.take().filter(|pod| !is_over(pod));
+        ended.clone()
     }
 
     /// Forgets a set that is gone.

@@ -67,7 +67,7 @@ impl Observer {
             former,
             unread,
             pods: self.owned(namespace, uid),
-            ended: self.memory.ended(uid),
+            ended: None,
             orphans: Vec::new(),
             taken: Vec::new(),
             unclear: 0,
@@ -86,6 +86,7 @@ impl Observer {
             }
         }
         observed.now = Timestamp::now();
+        observed.ended = self.memory.ended(uid, |ended| observed.has_replaced(ended));
         // The record is read only when pods may be made from it, since that takes longer than the rest of a pass.
         if let Some(former) = &observed.former
             && proof::may_make_former(&observed)

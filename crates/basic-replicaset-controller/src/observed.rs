@@ -40,7 +40,7 @@ pub struct Observed {
     pub unread: Vec<String>,
     /// The pods that the set controls.
     pub pods: Vec<Arc<PodRow>>,
-    /// The last pod that had ended by itself, and was deleted for that, since the set was last complete.
+    /// The last pod that had ended by itself and was deleted for that, unless that is over.
     pub ended: Option<Arc<PodRow>>,
     /// Pods without a controller that were created from the same revision; looked up only while pods are missing.
     pub orphans: Vec<Arc<PodRow>>,
@@ -168,6 +168,17 @@ impl Observed {
 
     fn min_ready(&self) -> Duration {
         Duration::from_secs(u64::try_from(self.set.spec.min_ready_seconds).unwrap_or(0))
+    }
+
+    /// Whether it does not matter any more that a pod ended: its successor or as many others as desired serve, or it was of another
+    /// template.
+    #[must_use]
+    pub fn has_replaced(&self, ended: &PodRow) -> bool {
+        let Ok(revision) = &self.revision else { return false };
+        let is_serving = |pod: &&Arc<PodRow>| *pod.revision == **revision && self.is_available(pod);
+        let mut serving = self.pods.iter().filter(is_serving);
+        let are_enough = serving.clone().count() >= self.wanted();
+        *ended.revision != **revision || are_enough || serving.any(|pod| pod.slot == ended.slot)
     }
 
     /// Whether a pod ended by itself long enough ago to be replaced.

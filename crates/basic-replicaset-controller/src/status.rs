@@ -224,7 +224,7 @@ fn failure(observed: &Observed, is_complete: bool) -> Option<Failure> {
 }
 
 /// The set itself while it cannot create pods, otherwise the first pod with a problem, in the order of their slots, otherwise the
-/// last one that ended by itself, otherwise the first one whose end is awaited, and late.
+/// first one whose end is awaited, and late, otherwise one that ended by itself and has no successor that serves.
 fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedBy> {
     let set = &observed.set;
     let before = set.status.as_ref().and_then(|status| status.blocked_by.as_ref());
@@ -239,16 +239,12 @@ fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedB
     let first = observed
         .pods
         .iter()
-        .filter_map(|pod| pod.state.reportable_problem(observed.now).map(|problem| (&**pod, problem)));
+        .filter_map(|pod| pod.state.reportable_problem(observed.now).map(|problem| (pod, problem)));
     let first = first.min_by_key(|(pod, problem)| (!problem.is_conclusive, pod.slot, pod.name.clone()));
     let by = |pod: &PodRow, reason: &str, message: &str, since| {
         BlockedBy::new(["v1", "Pod", &pod.name], reason, message, Some(Time(since)))
     };
-    // One that ended is told until its successor serves, or has a problem of its own: nothing else is left of it.
-    let is_present = |ended: &&PodRow| observed.revision.as_deref().ok() == Some(&*ended.revision);
-    let ended = observed.ended.as_deref().filter(is_present);
-    let ended = ended.and_then(|pod| Some((pod, pod.state.reportable_problem(observed.now)?)));
-    if let Some((pod, problem)) = first.or(ended) {
+    if let Some((pod, problem)) = first {
         return Some(by(pod, &problem.reason, &problem.message, problem.since));
     }
     let ending = observed.pods.iter().filter(|_| observed.awaits_ends());
@@ -256,8 +252,17 @@ fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedB
         PodState::Terminating(until) if observed.since(until) >= START_TOLERANCE => Some((pod, until)),
         _ => None,
     });
-    let (pod, until) = late.min_by_key(|(pod, _)| pod.slot)?;
-    Some(by(pod, TERMINATING, "it is being deleted: a finalizer or a lost node may keep it", until))
+    if let Some((pod, until)) = late.min_by_key(|(pod, _)| pod.slot) {
+        return Some(by(
+            pod,
+            TERMINATING,
+            "it is being deleted: a finalizer or a lost node may keep it",
+            until,
+        ));
+    }
+    let ended = observed.ended.as_deref()?;
+    let problem = ended.state.reportable_problem(observed.now)?;
+    Some(by(ended, &problem.reason, &problem.message, problem.since))
 }
 
 /// The API version, the kind and the name of a set.

@@ -124,8 +124,8 @@ pub struct BasicReplicaSetStatus {
     /// Label selector of the pods, for the scale subresource.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// First pod that is not ready, with the reason. It is this object itself if its controller cannot proceed, or if it
-    /// is being deleted and a finalizer keeps it.
+    /// First pod that is not ready, with the reason; or one that ended by itself, until its successor serves. It is this
+    /// object itself if its controller cannot proceed, or if it is being deleted and a finalizer keeps it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked_by: Option<BlockedBy>,
     /// Conditions. `Ready` is always present; `Reconciling`, `Stalled` and `UnreadParameters` are present only

@@ -17,9 +17,6 @@ use operator_watch::ApiError;
 
 use crate::{act::Executor, memory::Memory, observe::Observer};
 
-/// Time until another try after a live read that did not show the command, or with another owner.
-const CATCH_UP_INTERVAL: Duration = Duration::from_secs(1);
-
 /// The controller of commands.
 pub struct Commands {
     /// The only reader.
@@ -56,8 +53,8 @@ impl Controller for Commands {
             let command = &observed.command;
             let live = self.observer.live(command).await;
             let live = live.inspect_err(|error| self.memory.tried(command, Some(error)))?;
-            let Some(live) = live else { return Ok(Requeue::Untried(CATCH_UP_INTERVAL)) };
-            observed.command = Arc::new(live);
+            let Some(live) = live else { return Ok(Requeue::OnChange) };
+            observed.is_shown_as(Arc::new(live));
             action = decide(&observed);
         }
         self.executor.act(&observed, action).await
@@ -112,6 +109,9 @@ mod tests {
             "type": "Succeeded", "status": "False", "reason": "Closed", "message": "", "observedGeneration": 1,
             "lastTransitionTime": "2026-01-01T12:00:00Z",
         }]}});
+        let mut started = ended.clone();
+        started["status"]["startTime"] = json!("2026-01-01T11:30:00Z");
+        started["status"]["conditions"][0]["status"] = json!("Unknown");
         let is_deleted = json!({"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["a.dev/hold"]});
         for (more, written) in [
             (json!({}), Some("MERGE")),
@@ -119,7 +119,9 @@ mod tests {
             (json!({"spec": {"deadline": 1}}), Some("APPLY")),
             (json!({"metadata": is_deleted}), None),
             (json!({"metadata": {"uid": "another"}}), None),
-            (json!({"metadata": {"ownerReferences": owner("b")}}), None),
+            (json!({"metadata": {"ownerReferences": owner("b")}}), Some("APPLY")),
+            (json!({"metadata": {"ownerReferences": []}}), Some("APPLY")),
+            (started, Some("APPLY")),
             (ended, None),
         ] {
             let mut live = json!({

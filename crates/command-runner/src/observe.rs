@@ -124,19 +124,18 @@ impl Observer {
         }))
     }
 
-    /// A command as the API server shows it; `None` if it is gone, or has another owner. With a stale cache, it could run although it
-    /// was cancelled, or a second time; and for a while after an upgrade of its definition, the cache may show it by the former one.
+    /// A command as the API server shows it; `None` if it is gone. With a stale cache, it could run although it was cancelled, or a
+    /// second time; and after an upgrade of its definition, the cache may show it by the former one.
     pub async fn live(&self, command: &Command) -> Result<Option<Command>, ApiError> {
         let ObjectId { namespace, name, uid } = ObjectId::of(command);
         let found = Live::object(&self.client, command.resource(), namespace, name).await?;
         let found = found.filter(|found| found.metadata.uid.as_deref() == Some(uid));
-        let live = found.map(|found| Command {
+        Ok(found.map(|found| Command {
             metadata: found.metadata.clone(),
             kind_id: command.kind_id.clone(),
             write_target: command.write_target.clone(),
             row: CommandRow::of(&command.row.kind, &command.row.run, found),
-        });
-        Ok(live.filter(|live| live.row.owner == command.row.owner))
+        }))
     }
 }
 

@@ -79,6 +79,14 @@ impl Observed {
         row.target_id().is_some() && (is_concerned || self.was_proven || row.is_expired(self.now))
     }
 
+    /// Replaces the command by what the API server shows now. Bound to another target, it has been observed with none.
+    pub fn is_shown_as(&mut self, live: Arc<Command>) {
+        if live.row.owner != self.command.row.owner {
+            (self.target, self.line) = (Look::None, Vec::new());
+        }
+        self.command = live;
+    }
+
     /// The commands that run on the target, as it proves or their statuses say. Either may be lost later; and where an older one was
     /// bound since, it is the turn of none of them, so that each has to be told.
     pub fn running(&self) -> impl Iterator<Item = &Arc<Command>> {

@@ -14,7 +14,7 @@ use operator_kit::{
     run::SettingsHandle,
     testing::{
         Answer::{self, Done, Json, Lost, Refusal},
-        Log, Sent, answering, in_turn,
+        Sent, answering, in_turn,
     },
 };
 use operator_templates::Digest;
@@ -85,21 +85,16 @@ async fn take_for(
     action: Action,
     answers: &[Answer],
 ) -> (Vec<Sent>, Result<Requeue, Failures>, Memory) {
-    let (executor, log) = executor(answers);
-    let result = executor.act(set, action).await;
-    (log.take(), result, executor.memory)
-}
-
-/// An executor before a server that gives these answers, and then the last one forever.
-fn executor(answers: &[Answer]) -> (Executor, Log) {
     let (client, log) = answering(in_turn(answers));
+    let memory = Memory::default();
     let executor = Executor {
         writer: Writer::over(client, MANAGER),
-        memory: Memory::default(),
+        memory: memory.clone(),
         revisions: Revisions::new(SettingsHandle::fixed(settings())),
         pods: WriteTarget::unwatched(ApiResource::erase::<Pod>(&())),
     };
-    (executor, log)
+    let result = executor.act(set, action).await;
+    (log.take(), result, memory)
 }
 
 /// A refusal with this code.
@@ -239,28 +234,23 @@ async fn a_pod_is_marked_taken_back_and_deleted_only_as_the_very_pod_that_was_se
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_ended_and_is_deleted_for_that_is_remembered_until_its_set_is_complete() {
-    let (executor, _log) = executor(&[Done]);
-    let ended = PodProblem {
-        reason: "OutOfcpu".into(),
-        message: "".into(),
-        since: Timestamp::UNIX_EPOCH,
-        is_conclusive: true,
+async fn the_first_pod_that_ended_and_is_deleted_for_that_is_remembered_until_it_is_over() {
+    let ended = |slot| {
+        let problem = PodProblem {
+            reason: "OutOfcpu".into(),
+            message: "".into(),
+            since: Timestamp::UNIX_EPOCH,
+            is_conclusive: true,
+        };
+        let state = PodState::Finished(problem);
+        Arc::new(PodRow { state, slot: Some(slot), ..(*orphan()).clone() })
     };
-    let ended = Arc::new(PodRow { state: PodState::Finished(ended), ..(*orphan()).clone() });
-    let report = |is_ready| {
-        let conditions = Conditions::new(1, Timestamp::UNIX_EPOCH).with(Conditions::READY, is_ready, "X", "");
-        let conditions = conditions.with_transition_times(&[]);
-        Action::WriteStatus(Box::new(BasicReplicaSetStatus { conditions, ..Default::default() }))
-    };
-    let after = async |action| {
-        executor.act(&set(), action).await.unwrap();
-        executor.memory.ended("set")
-    };
-    assert_eq!(after(Action::Delete(vec![orphan()])).await, None, "it served, and is replaced");
-    assert_eq!(after(Action::Delete(vec![orphan(), ended.clone()])).await, Some(ended.clone()));
-    assert_eq!(after(report(false)).await, Some(ended));
-    assert_eq!(after(report(true)).await, None);
+    let (_, _, memory) = take(Action::Delete(vec![orphan()]), &[Done]).await;
+    assert_eq!(memory.ended("set", |_| false), None, "it served, and is replaced");
+    let (_, _, memory) = take(Action::Delete(vec![orphan(), ended(2), ended(1)]), &[Done]).await;
+    assert_eq!(memory.ended("set", |_| false), Some(ended(1)));
+    assert_eq!(memory.ended("set", |_| true), None);
+    assert_eq!(memory.ended("set", |_| false), None, "it is forgotten");
 }
 
 #[tokio::test(start_paused = true)]

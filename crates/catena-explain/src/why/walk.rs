@@ -125,7 +125,8 @@ fn add_blocker<'n>(step: &mut Step<'n>, node: &'n Node, named: (Identity, Cause)
         let says_no_more = matches!(end.health.state, State::Present | State::Moving | State::Unreported);
         let is_silent = cause.reason == "NotReported" && says_no_more;
         // It tells of a pod that has ended, and of which nothing else is left, while the next one of its name starts.
-        let is_of_former = end.identity.kind == "Pod" && cause.since.is_some() && cause.since < end.created;
+        let is_before = cause.since.is_some() && cause.since < end.created;
+        let is_of_former = is_before && end.identity.kind == "Pod" && cause.reason != "NotReady";
         if is_silent || is_of_former || matches!(end.health.state, State::Present | State::Done) {
             step.own = Some(cause);
         }

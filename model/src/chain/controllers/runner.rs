@@ -79,8 +79,9 @@ pub fn pass(process: &mut Process, server: &Server, scope: &Scope, command: &Sto
     }
     let (mut command, mut action) = (command, decide(&observed));
     if matches!(action, Action::Run(_)) && !scope.has(Sabotage::TrustsItsCacheOfCommands) {
-        let Some(shown) = live(server, command) else { return Vec::new() };
-        observed.command = row_of(scope, shown);
+        let shown = server.get(&command.meta.key).filter(|shown| shown.meta.uid == command.meta.uid);
+        let Some(shown) = shown else { return Vec::new() };
+        observed.is_shown_as(row_of(scope, shown));
         (command, action) = (shown, decide(&observed));
     }
     let (key, uid) = (command.meta.key.clone(), command.meta.uid.clone());
@@ -171,12 +172,6 @@ fn look(server: &Server, scope: &Scope, command: &Command) -> Look {
     let resource = command.row.kind.targets()[0].resource.clone();
     let ran = RecentCommands::on(&metadata(found));
     Look::Found(Box::new(Target { resource, object, ran }))
-}
-
-/// A command as the server shows it, unless it is another one or has another owner.
-fn live<'s>(server: &'s Server, command: &Stored) -> Option<&'s Stored> {
-    let is_same = |now: &&Stored| now.meta.uid == command.meta.uid && now.meta.owners == command.meta.owners;
-    server.get(&command.meta.key).filter(is_same)
 }
 
 /// Whether the write failed. Where the target or the command changed meanwhile, both are looked at again.

@@ -1,5 +1,6 @@
 //! The content and pace of reports.
 
+use catena_api::PodReplacementPolicy::TerminationComplete;
 use operator_kit::report::Conditions;
 
 use super::*;
@@ -62,19 +63,36 @@ fn the_first_pod_with_a_known_trouble_blocks() {
 }
 
 #[test]
-fn a_pod_that_ended_and_is_gone_blocks_until_its_successor_serves_or_has_a_problem_of_its_own() {
-    let blocker = |revision: &str, pods| {
-        let mut observed = observed(2, pods);
-        observed.ended = Some(pod(1, revision, finished()));
-        let status = written(decide(&observed));
-        status.blocked_by.map(|blocker| (blocker.name, blocker.reason))
+fn a_pod_that_ended_and_is_gone_blocks_while_no_other_has_a_problem() {
+    let blocker = |state| {
+        let mut observed = observed(2, vec![pod(0, NEW, PodState::Ready), pod(1, NEW, state)]);
+        observed.ended = Some(pod(1, NEW, finished()));
+        Arc::make_mut(&mut observed.set).spec.pod_replacement_policy = TerminationComplete;
+        status(&observed).blocked_by.map(|blocker| blocker.reason)
     };
-    let told = |name: &str, reason: &str| Some((name.to_owned(), reason.to_owned()));
-    let with = |state| vec![pod(0, NEW, PodState::Ready), pod(1, NEW, state)];
-    assert_eq!(blocker(NEW, with(starting())), told("web-1", "Evicted"));
-    assert_eq!(blocker(OLD, with(starting())), None, "it is of a former template");
-    assert_eq!(blocker(NEW, with(stuck("ImagePullBackOff"))), told("web-1", "ImagePullBackOff"));
-    assert_eq!(blocker(NEW, with(PodState::Ready)), None);
+    assert_eq!(blocker(starting()).as_deref(), Some("Evicted"));
+    assert_eq!(blocker(stuck("ImagePullBackOff")).as_deref(), Some("ImagePullBackOff"));
+    assert_eq!(blocker(PodState::Terminating(ago(30))).as_deref(), Some("Terminating"));
+    assert_eq!(blocker(PodState::Ready), None);
+}
+
+#[test]
+fn that_a_pod_ended_matters_until_its_successor_or_enough_others_serve_or_the_template_changes() {
+    let is_over = |ended: &str, states: [PodState; 3], min_ready| {
+        let pods = (0..).zip(states).map(|(slot, state)| pod(slot, NEW, state)).collect();
+        let mut observed = observed(2, pods);
+        Arc::make_mut(&mut observed.set).spec.min_ready_seconds = min_ready;
+        observed.has_replaced(&pod(1, ended, finished()))
+    };
+    let ready = PodState::Ready;
+    assert!(!is_over(NEW, [ready.clone(), starting(), starting()], 0));
+    assert!(is_over(OLD, [ready.clone(), starting(), starting()], 0));
+    assert!(is_over(NEW, [starting(), ready.clone(), starting()], 0));
+    assert!(!is_over(NEW, [starting(), ready.clone(), starting()], 1));
+    assert!(is_over(NEW, [ready.clone(), starting(), ready], 0), "the set has become smaller");
+    let mut broken = observed(2, Vec::new());
+    broken.revision = Err(TemplateError::unknown("x", ""));
+    assert!(!broken.has_replaced(&pod(1, NEW, finished())));
 }
 
 #[test]

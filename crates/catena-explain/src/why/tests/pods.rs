@@ -268,8 +268,11 @@ fn the_end_of_a_former_pod_of_the_same_name_is_told_while_the_next_one_starts() 
         let sentence = told("2026-01-01T00:09:48Z", reason, message, starting());
         assert_eq!(sentence, format!("BasicDeployment/web is not ready: Pod/web-x {said}"));
     }
-    let of_itself = told("2026-01-01T00:09:58Z", "NotReady", "", starting());
-    assert!(of_itself.ends_with("Pod/web-x is starting (Starting for 2s)."), "{of_itself}");
+    // Also by a clock that is behind.
+    for since in ["2026-01-01T00:09:58Z", "2026-01-01T00:09:56Z"] {
+        let of_itself = told(since, "NotReady", "", starting());
+        assert!(of_itself.ends_with("Pod/web-x is starting (Starting for 2s)."), "{of_itself}");
+    }
     let unpulled = waiting("web-x", "ImagePullBackOff", "not found").data["status"].take();
     let own = told("2026-01-01T00:09:48Z", "OutOfcpu", no_cpu, unpulled);
     assert!(own.contains("(ImagePullBackOff"), "{own}");

@@ -186,12 +186,7 @@ impl World {
         }
         let mut action = decide(&seen);
         if let Action::Run(_) = action {
-            let live = &self.live[at];
-            if live.row.owner != own.row.owner {
-                self.timers.insert(at, self.now + Duration::from_secs(1));
-                return;
-            }
-            seen.command = live.clone();
+            seen.is_shown_as(self.live[at].clone());
             action = decide(&seen);
         }
         match action {
