@@ -153,7 +153,7 @@ async fn a_pod_that_ended_is_named_until_its_successor_serves() -> Result<()> {
     let serves_after = async |seconds| {
         namespace.merge::<BasicDeployment>("web", json!({"spec": {"minReadySeconds": seconds}})).await
     };
-    serves_after(3600).await?;
+    serves_after(300).await?;
 
     let evicted = json!({"status": {
         "phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory.",
