@@ -166,7 +166,7 @@ async fn a_pod_that_ended_is_named_until_its_successor_serves() -> Result<()> {
     let names = |web: &BasicDeployment| {
         let conditions = web.status.as_ref().map(|status| &*status.conditions).unwrap_or_default();
         let ready = condition(conditions, "Ready").map(|ready| &*ready.message).unwrap_or_default();
-        names_a_pod(web, "Evicted") && ready.contains("ready for less than spec.minReadySeconds")
+        names_a_pod(web, "Evicted") && ready.contains("ready for less than minReadySeconds")
     };
     namespace.until_soon(SOON, "web", "names the pod that ended beside its successor", names).await?;
     serves_after(0).await?;
