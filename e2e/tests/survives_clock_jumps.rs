@@ -59,7 +59,7 @@ async fn rolls_out_while_the_clock_jumps(clocks: &Clocks, cluster: &Cluster) -> 
     until_ready(&namespace).await;
     assert_eq!(created(&log, &namespace)?, REPLICAS);
 
-    for seconds in [TWO_HOURS, 0, -TWO_HOURS, 0] {
+    for (round, seconds) in [TWO_HOURS, TWO_HOURS, 0, -TWO_HOURS, 0].into_iter().enumerate() {
         until_another_second().await;
         let log = AuditLog::from_now()?;
         let web = namespace.api::<BasicDeployment>().get("web").await?;
@@ -76,7 +76,8 @@ async fn rolls_out_while_the_clock_jumps(clocks: &Clocks, cluster: &Cluster) -> 
             .await;
         until_ready(&namespace).await;
         assert_eq!(created(&log, &namespace)?, REPLICAS, "after a jump by {seconds} s");
-        if seconds == TWO_HOURS {
+        // In the first round, the work may be done before the jump.
+        if round == 1 {
             let web = namespace.api::<BasicDeployment>().get("web").await?;
             let conditions = web.status.map(|status| status.conditions).unwrap_or_default();
             let is_late =
