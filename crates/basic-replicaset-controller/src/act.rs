@@ -13,7 +13,6 @@ use operator_kit::{
     write::{Batch, Ownership, Writer},
 };
 use operator_watch::{ApiError, Cause, Failure, ObjectId, Row, WriteTarget};
-use pod_state::PodState;
 use serde_json::{Value, json};
 
 use crate::{
@@ -62,7 +61,7 @@ impl Executor {
                 Ok(if has_taken { Requeue::Now } else { Requeue::Written })
             }
             Action::Delete(pods) => {
-                let ended = pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+                let ended = pods.iter().filter(|pod| pod.has_ended());
                 if let Some(first) = ended.min_by_key(|pod| (pod.slot, pod.name.clone())) {
                     self.memory.has_ended(ObjectId::of(set).uid, first.clone());
                 }

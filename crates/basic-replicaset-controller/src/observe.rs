@@ -17,7 +17,6 @@ use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectM
 use kube::{Client, discovery::ApiResource};
 use operator_kit::{report::StatusAge, run::Backoffs, write::Ownership};
 use operator_watch::{ApiError, Cache, Cause, Failure, Live, ObjectId};
-use pod_state::PodState;
 
 use crate::{
     memory::{Memory, Taken},
@@ -116,7 +115,7 @@ impl Observer {
     pub fn pods_that_take_room(&self, set: &BasicReplicaSet) -> Vec<Arc<PodRow>> {
         let ObjectId { namespace, uid, .. } = ObjectId::of(set);
         let mut pods = self.owned(namespace, uid);
-        pods.retain(|pod| !matches!(pod.state, PodState::Finished(_)));
+        pods.retain(|pod| !pod.has_ended());
         pods
     }
 

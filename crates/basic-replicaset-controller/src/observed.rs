@@ -184,7 +184,7 @@ impl Observed {
     /// Whether a pod ended by itself long enough ago to be replaced.
     #[must_use]
     pub fn is_over(&self, pod: &PodRow) -> bool {
-        matches!(pod.state, PodState::Finished(_)) && self.kept_for(pod).is_zero()
+        pod.has_ended() && self.kept_for(pod).is_zero()
     }
 
     /// The time for which a pod that ended by itself is still kept. Where the clock of this process is behind, its lifetime

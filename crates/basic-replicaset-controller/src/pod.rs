@@ -132,6 +132,12 @@ impl PodRow {
         matches!(self.state, PodState::Ready | PodState::NotReady(_))
     }
 
+    /// Whether it ended by itself.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, PodState::Finished(_))
+    }
+
     /// Whether it serves.
     #[must_use]
     pub fn is_ready(&self) -> bool {

@@ -10,7 +10,7 @@ use catena_api::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use operator_kit::report::{Conditions, StatusAge};
 use operator_watch::{Failure, NextRetry, ObjectId};
-use pod_state::{PodState, START_TOLERANCE};
+use pod_state::{PodProblem, PodState, START_TOLERANCE};
 
 use crate::{
     decide::{Budget, proof},
@@ -244,8 +244,10 @@ fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedB
     let by = |pod: &PodRow, reason: &str, message: &str, since| {
         BlockedBy::new(["v1", "Pod", &pod.name], reason, message, Some(Time(since)))
     };
+    let by_problem =
+        |pod: &PodRow, problem: &PodProblem| by(pod, &problem.reason, &problem.message, problem.since);
     if let Some((pod, problem)) = first {
-        return Some(by(pod, &problem.reason, &problem.message, problem.since));
+        return Some(by_problem(pod, problem));
     }
     let ending = observed.pods.iter().filter(|_| observed.awaits_ends());
     let late = ending.filter_map(|pod| match pod.state {
@@ -253,16 +255,11 @@ fn blocked_by(observed: &Observed, failure: Option<&Failure>) -> Option<BlockedB
         _ => None,
     });
     if let Some((pod, until)) = late.min_by_key(|(pod, _)| pod.slot) {
-        return Some(by(
-            pod,
-            TERMINATING,
-            "it is being deleted: a finalizer or a lost node may keep it",
-            until,
-        ));
+        let why = "it is being deleted: a finalizer or a lost node may keep it";
+        return Some(by(pod, TERMINATING, why, until));
     }
     let ended = observed.ended.as_deref()?;
-    let problem = ended.state.reportable_problem(observed.now)?;
-    Some(by(ended, &problem.reason, &problem.message, problem.since))
+    Some(by_problem(ended, ended.state.reportable_problem(observed.now)?))
 }
 
 /// The API version, the kind and the name of a set.

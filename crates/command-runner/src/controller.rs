@@ -77,7 +77,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::fixtures::{command, kind, merge, observed, shop};
+    use crate::fixtures::{command, kind, observed, shop, stored};
 
     /// The requests of a step that runs a command, which the API server has like this, and whether it counts as refused and has succeeded.
     async fn run(live: Answer) -> (Vec<Sent>, bool, bool) {
@@ -103,8 +103,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_step_is_the_one_for_the_command_as_the_api_server_shows_it() {
-        let owner =
-            |name| json!([{"apiVersion": "apps.example/v1", "kind": "Shop", "name": name, "uid": "shop"}]);
+        let other = json!([{"apiVersion": "apps.example/v1", "kind": "Shop", "name": "b", "uid": "shop"}]);
         let ended = json!({"status": {"conditions": [{
             "type": "Succeeded", "status": "False", "reason": "Closed", "message": "", "observedGeneration": 1,
             "lastTransitionTime": "2026-01-01T12:00:00Z",
@@ -119,20 +118,12 @@ mod tests {
             (json!({"spec": {"deadline": 1}}), Some("APPLY")),
             (json!({"metadata": is_deleted}), None),
             (json!({"metadata": {"uid": "another"}}), None),
-            (json!({"metadata": {"ownerReferences": owner("b")}}), Some("APPLY")),
+            (json!({"metadata": {"ownerReferences": other}}), Some("APPLY")),
             (json!({"metadata": {"ownerReferences": []}}), Some("APPLY")),
             (started, Some("APPLY")),
             (ended, None),
         ] {
-            let mut live = json!({
-                "metadata": {
-                    "name": "one", "namespace": "here", "uid": "one", "generation": 1,
-                    "creationTimestamp": "2026-01-01T11:10:00Z", "ownerReferences": owner("a"),
-                },
-                "spec": {"target": "a"},
-            });
-            merge(&mut live, &more);
-            let (sent, _, is_ok) = run(Answer::Object(live)).await;
+            let (sent, _, is_ok) = run(Answer::Object(stored("one", 10, &more))).await;
             let verbs: Vec<_> = sent.iter().map(|sent| &*sent.verb).collect();
             assert_eq!(
                 (verbs, is_ok),

@@ -51,8 +51,9 @@ pub fn kind(resource: &str, more: &Value) -> Arc<CommandKind> {
     Arc::new(CommandKind::compile(serde_json::from_value(file).unwrap()).unwrap())
 }
 
-/// A command for the shop `a`, created at this minute of the last hour, with the uid of its name. `more` is merged into it.
-pub fn command(kind: &Arc<CommandKind>, name: &str, minute: u32, more: &Value) -> Arc<Command> {
+/// A command for the shop `a` as the API server has it, created at this minute of the last hour, with the uid of its name. `more` is
+/// merged into it.
+pub fn stored(name: &str, minute: u32, more: &Value) -> Value {
     let mut object = json!({
         "metadata": {
             "name": name, "namespace": "here", "uid": name, "resourceVersion": "7", "generation": 1,
@@ -62,7 +63,12 @@ pub fn command(kind: &Arc<CommandKind>, name: &str, minute: u32, more: &Value) -
         "spec": {"target": "a"},
     });
     merge(&mut object, more);
-    let object: operator_watch::PrunedObject = serde_json::from_value(object).unwrap();
+    object
+}
+
+/// The same as a process sees it.
+pub fn command(kind: &Arc<CommandKind>, name: &str, minute: u32, more: &Value) -> Arc<Command> {
+    let object: operator_watch::PrunedObject = serde_json::from_value(stored(name, minute, more)).unwrap();
     let write_target = Arc::new(WriteTarget::unwatched(kind.resource.clone()));
     let (kind_id, metadata) = (kind.id.clone(), object.metadata.clone());
     let row = CommandRow::of(kind, kind.run.as_ref().unwrap(), object);

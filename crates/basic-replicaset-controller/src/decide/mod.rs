@@ -10,7 +10,6 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use catena_api::{BasicReplicaSetStatus, deletion::Deletion};
 use operator_templates::TemplateError;
 use operator_watch::ApiError;
-use pod_state::PodState;
 
 pub use budget::Budget;
 use pods::Pods;
@@ -174,7 +173,7 @@ fn replace(observed: &Observed) -> Option<Action> {
     if !doomed.is_empty() {
         return Some(Action::Delete(doomed));
     }
-    let ended = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+    let ended = observed.pods.iter().filter(|pod| pod.has_ended());
     // Those that are over are still here only because they cannot be deleted.
     let (over, just_ended): (Vec<_>, Vec<_>) = ended.partition(|pod| observed.is_over(pod));
     // What served last comes first, and with a broken template it is all that can be created. While that is refused, the present
@@ -240,7 +239,7 @@ fn report(observed: &Observed) -> Action {
 
 /// The time until there is something to do or to report although nothing happens.
 fn next_change(observed: &Observed) -> Option<Duration> {
-    let finished = observed.pods.iter().filter(|pod| matches!(pod.state, PodState::Finished(_)));
+    let finished = observed.pods.iter().filter(|pod| pod.has_ended());
     finished
         .map(|pod| observed.kept_for(pod))
         .filter(|left| !left.is_zero())

@@ -14,7 +14,7 @@ use operator_kit::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::fixtures::{command, kind};
+use crate::fixtures::{command, kind, stored};
 
 const SHOPS: &str = "/apis/apps.example/v1";
 const SHOP: &str = "/apis/apps.example/v1/namespaces/here/shops/a";
@@ -72,28 +72,18 @@ fn restart(more: &Value) -> Arc<Command> {
     command(&kind("restarts", &json!({"deadline": 1_000_000_000_i64})), "one", 10, more)
 }
 
-/// The same as the API server has it.
-fn live(more: &Value) -> Value {
-    let mut object = json!({
-        "metadata": {
-            "name": "one", "namespace": "here", "uid": "one", "resourceVersion": "7", "generation": 1,
-            "creationTimestamp": "2026-01-01T11:10:00Z",
-            "ownerReferences": [{"apiVersion": "apps.example/v1", "kind": "Shop", "name": "a", "uid": "shop"}],
-        },
-        "spec": {"target": "a"},
-    });
-    crate::fixtures::merge(&mut object, more);
-    object
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_command_is_read_as_the_api_server_shows_it() {
     let one = restart(&json!({}));
     let read = async |answers| observer(answers).0.live(&one).await.unwrap();
     assert!(read(Answers::new()).await.is_none(), "it is gone");
-    let another = live(&json!({"metadata": {"uid": "another"}}));
+    let another = stored("one", 10, &json!({"metadata": {"uid": "another"}}));
     assert!(read(Answers::from([(COMMAND, another)])).await.is_none());
-    let shown = live(&json!({"spec": {"fast": true}, "metadata": {"resourceVersion": "8", "generation": 2}}));
+    let shown = stored(
+        "one",
+        10,
+        &json!({"spec": {"fast": true}, "metadata": {"resourceVersion": "8", "generation": 2}}),
+    );
     let seen = read(Answers::from([(COMMAND, shown)])).await.unwrap();
     assert_eq!(seen.row.object.unwrap()["spec"]["fast"], true);
     assert_eq!((seen.metadata.generation, seen.metadata.resource_version.as_deref()), (Some(2), Some("8")));

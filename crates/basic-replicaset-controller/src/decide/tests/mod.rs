@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use operator_kit::{report::StatusAge, run::Backoffs};
 use operator_watch::Failure;
-use pod_state::{Phase, PodProblem};
+use pod_state::{Phase, PodProblem, PodState};
 
 use super::*;
 use crate::pod::Owner;
